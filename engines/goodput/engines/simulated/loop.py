@@ -1,0 +1,147 @@
+"""The engine in real time: steps begin and end on an absolute clock.
+
+A step that follows another begins when that one ended by plan, not when the process got round to it, so
+delays of the process do not add up. A request that arrives during a step is first looked at when the
+next one begins, as in an engine that is busy.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from typing import Protocol
+
+from goodput.engines.simulated.core import EngineCore
+from goodput.engines.simulated.request import SimRequest
+from goodput.engines.simulated.stats import EngineStats
+
+_log = logging.getLogger(__name__)
+_NS = 1_000_000_000
+#: A step may end this much early, so that a timer of whole milliseconds need not fire twice.
+_EARLY_NS = 400_000
+_LATE_WARNING_NS = 50_000_000
+_WARNING_INTERVAL_NS = 10 * _NS
+
+
+class Sink(Protocol):
+    """Where a request's tokens go."""
+
+    def token(self, request: SimRequest) -> None:
+        """One more token; `finish_reason` is set with the last. Must not block or raise."""
+
+    def aborted(self) -> None:
+        """The engine gave the request up: no more tokens."""
+
+
+class EngineLoop:
+    """Drives a core with the event loop's timers.
+
+    Attributes:
+        max_late_ns: the latest that a step was handled after its planned end.
+    """
+
+    def __init__(self, core: EngineCore, stats: EngineStats) -> None:
+        self.core = core
+        self.stats = stats
+        self.max_late_ns = 0
+        self._pending: deque[SimRequest] = deque()
+        self._sinks: dict[SimRequest, Sink] = {}
+        self._end_ns = 0
+        self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
+        self._last_warning_ns = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def num_unfinished(self) -> int:
+        """Requests submitted and not ended."""
+        return len(self._sinks)
+
+    def submit(self, request: SimRequest, sink: Sink) -> None:
+        """Takes a request; its `arrival_ns` is set here."""
+        request.arrival_ns = time.monotonic_ns()
+        self._pending.append(request)
+        self._sinks[request] = sink
+        self._idle.clear()
+        if self._timer is None:
+            self._begin(request.arrival_ns)
+
+    def abort(self, request: SimRequest) -> None:
+        """Ends a request whose client is gone; nothing happens if it has ended."""
+        if self._sinks.pop(request, None) is None:
+            return
+        if request in self._pending:
+            self._pending.remove(request)
+            request.finish_reason = "abort"
+        else:
+            self.core.abort(request)
+        if request.finish_reason is not None:
+            self.stats.observe_abort()
+            self.stats.observe_state(self.core.scheduler)
+        self._note_idle()
+
+    def abort_all(self) -> None:
+        """Gives all requests up, telling their sinks."""
+        for request, sink in list(self._sinks.items()):
+            self.abort(request)
+            sink.aborted()
+
+    async def wait_idle(self) -> None:
+        """Returns when no request is unfinished."""
+        await self._idle.wait()
+
+    def reset_prefix_cache(self) -> bool:
+        """See `Scheduler.reset_prefix_cache`; False while a step runs or requests hold blocks."""
+        return not self.core.in_step and self.core.scheduler.reset_prefix_cache()
+
+    def stop(self) -> None:
+        """Takes no more steps."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _begin(self, begin_ns: int) -> None:
+        while self._pending and self._pending[0].arrival_ns <= begin_ns:
+            self.core.add(self._pending.popleft())
+        end_ns = self.core.begin_step(begin_ns)
+        if end_ns is None:
+            self._timer = None
+            if self._pending:
+                self._begin(self._pending[0].arrival_ns)
+            return
+        self._end_ns = end_ns
+        self._arm()
+
+    def _arm(self) -> None:
+        loop = asyncio.get_running_loop()
+        wait_ns = self._end_ns - time.monotonic_ns()
+        self._timer = loop.call_soon(self._end) if wait_ns <= 0 else loop.call_later(wait_ns / _NS, self._end)
+
+    def _end(self) -> None:
+        late_ns = time.monotonic_ns() - self._end_ns
+        if late_ns < -_EARLY_NS:
+            self._arm()
+            return
+        self._note_late(late_ns)
+        result = self.core.end_step()
+        self.stats.observe_step(result, self.core.scheduler)
+        for request in result.yielding:
+            sink = self._sinks.get(request)
+            if sink is not None:
+                sink.token(request)
+                if request.finish_reason is not None:
+                    del self._sinks[request]
+        self._note_idle()
+        self._begin(self._end_ns)
+
+    def _note_idle(self) -> None:
+        if not self._sinks:
+            self._idle.set()
+
+    def _note_late(self, late_ns: int) -> None:
+        self.max_late_ns = max(self.max_late_ns, late_ns)
+        if late_ns > _LATE_WARNING_NS and self._end_ns > self._last_warning_ns + _WARNING_INTERVAL_NS:
+            self._last_warning_ns = self._end_ns
+            _log.warning(
+                "The step clock is %.0f ms late: this machine is too slow for the load.", late_ns / 1e6
+            )

@@ -1,0 +1,242 @@
+"""Requests of vLLM 0.32's OpenAI API: what is accepted, and how the rest is refused.
+
+Only what shapes the work is read (prompt, lengths, streaming); sampling parameters are accepted and have
+no effect on made-up tokens. Sources: vLLM 0.32.0, entrypoints/openai/*/protocol.py, renderers/params.py,
+renderers/base.py, v1/engine/input_processor.py.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from goodput.engines.errors import RequestError
+from goodput.engines.simulated.tokens import ToyTokenizer
+
+_MAX_REPORTED = 10
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class StreamOptions(_Body):
+    """What a stream carries besides text."""
+
+    include_usage: bool | None = False
+    continuous_usage_stats: bool | None = False
+
+
+class _GenerationBody(_Body):
+    model: str | None = None
+    max_tokens: int | None = None
+    min_tokens: int = 0
+    ignore_eos: bool = False
+    stream: bool | None = False
+    stream_options: StreamOptions | None = None
+    n: int | None = 1
+
+
+class CompletionBody(_GenerationBody):
+    """POST /v1/completions."""
+
+    prompt: str | list[int] | list[list[int]] | list[str] | None = None
+    max_tokens: int | None = 16
+
+
+class _TextPart(_Body):
+    type: Literal["text"] = "text"
+    text: str
+
+
+class Message(_Body):
+    """One chat message; parts other than text are refused."""
+
+    role: str
+    content: str | list[_TextPart] | None = None
+
+    @property
+    def text(self) -> str:
+        """The content as one string."""
+        if isinstance(self.content, list):
+            return "\n".join(part.text for part in self.content)
+        return self.content or ""
+
+
+class ChatBody(_GenerationBody):
+    """POST /v1/chat/completions."""
+
+    messages: Annotated[list[Message], Field(min_length=1)]
+    max_completion_tokens: int | None = None
+    add_generation_prompt: bool = True
+
+
+class TokenizeBody(_Body):
+    """POST /tokenize: a prompt or messages."""
+
+    model: str | None = None
+    prompt: str | None = None
+    messages: list[Message] | None = None
+    add_special_tokens: bool | None = None
+    add_generation_prompt: bool = True
+    return_token_strs: bool | None = False
+
+
+class DetokenizeBody(_Body):
+    """POST /detokenize."""
+
+    model: str | None = None
+    tokens: list[Annotated[int, Field(ge=0, le=2**63 - 1)]]
+
+
+_BodyT = TypeVar("_BodyT", bound=_Body)
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A checked request.
+
+    Attributes:
+        prompt: token ids.
+        max_tokens: limit on the output, already cut to the model length.
+        continuous_usage: every chunk carries the usage so far.
+    """
+
+    prompt: list[int]
+    max_tokens: int
+    min_tokens: int
+    ignore_eos: bool
+    stream: bool
+    include_usage: bool
+    continuous_usage: bool
+
+
+def parse(kind: type[_BodyT], content: bytes) -> _BodyT:
+    """Reads a JSON body.
+
+    Raises:
+        RequestError: 400, with every fault in the message, as vLLM reports them.
+    """
+    try:
+        return kind.model_validate_json(content)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        lines = [f"  {fault}" for fault in faults[:_MAX_REPORTED]]
+        label = "error" if len(faults) == 1 else "errors"
+        message = "\n".join([f"{len(faults)} validation {label}:", *lines])
+        param = ".".join(["body", *(str(part) for part in faults[0]["loc"])])
+        raise RequestError(message, kind="Bad Request", param=param) from error
+
+
+def check_model(asked: str | None, served: str) -> None:
+    """Raises a 404 `RequestError` for a model that is not served."""
+    if asked and asked != served:
+        message = f"The model `{asked}` does not exist. Valid aliases: {served}."
+        raise RequestError(message, status=404, kind="NotFoundError", param="model")
+
+
+def check_completion(body: CompletionBody, tokenizer: ToyTokenizer, max_model_len: int) -> Generation:
+    """Checks a completion request and turns its prompt into ids.
+
+    Raises:
+        RequestError: 400.
+    """
+    limit = 16 if body.max_tokens is None else body.max_tokens
+    _check_limit(limit, "max_tokens", max_model_len)
+    prompt = _completion_prompt(body.prompt, tokenizer)
+    return _generation(body, prompt, limit, tokenizer.vocab_size, max_model_len)
+
+
+def check_chat(body: ChatBody, tokenizer: ToyTokenizer, max_model_len: int) -> Generation:
+    """Checks a chat request and renders its messages into ids; without a limit, up to the model length.
+
+    Raises:
+        RequestError: 400.
+    """
+    name = "max_tokens" if body.max_completion_tokens is None else "max_completion_tokens"
+    limit = body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens
+    if limit is not None:
+        _check_limit(limit, name, max_model_len)
+    messages = [(message.role, message.text) for message in body.messages]
+    prompt = tokenizer.encode_chat(messages, generation_prompt=body.add_generation_prompt)
+    return _generation(body, prompt, limit, tokenizer.vocab_size, max_model_len)
+
+
+def check_vocabulary(ids: list[int], vocab_size: int) -> None:
+    """Raises a 400 `RequestError` for an id that the model does not have."""
+    for token in (min(ids, default=0), max(ids, default=0)):
+        if not 0 <= token < vocab_size:
+            raise RequestError(f"Token id {token} is out of vocabulary")
+
+
+def _check_limit(limit: int, name: str, max_model_len: int) -> None:
+    if limit < 1:
+        raise RequestError(f"{name} must be at least 1, got {limit}.", param=name)
+    if limit > max_model_len:
+        raise RequestError(
+            f"{name}={limit} cannot be greater than max_model_len={max_model_len}. "
+            "Please request fewer output tokens.",
+            param=name,
+        )
+
+
+def _completion_prompt(
+    prompt: str | list[int] | list[list[int]] | list[str] | None, tokenizer: ToyTokenizer
+) -> list[int]:
+    if prompt is None or prompt == "":
+        raise RequestError("Either prompt or prompt_embeds must be provided and non-empty.", param="prompt")
+    if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
+        if len(prompt) > 1:
+            raise RequestError("The simulated engine takes one prompt per request.", param="prompt")
+        prompt = prompt[0]
+    if isinstance(prompt, str):
+        return tokenizer.encode(prompt, add_special_tokens=True)
+    return [token for token in prompt if isinstance(token, int)]
+
+
+def _generation(
+    body: _GenerationBody, prompt: list[int], limit: int | None, vocab_size: int, max_model_len: int
+) -> Generation:
+    if body.n not in (None, 1):
+        raise RequestError("The simulated engine generates one choice per request (n=1).", param="n")
+    if body.stream_options is not None and not body.stream:
+        raise RequestError("Stream options can only be defined when `stream=True`.", param="stream_options")
+    _check_length(len(prompt), max_model_len)
+    check_vocabulary(prompt, vocab_size)
+    max_tokens = max_model_len - len(prompt)
+    if limit is not None:
+        max_tokens = min(limit, max_tokens)
+    if not 0 <= body.min_tokens <= max_tokens:
+        raise RequestError(
+            f"min_tokens must be between 0 and max_tokens={max_tokens}, got {body.min_tokens}.",
+            param="min_tokens",
+        )
+    options = body.stream_options or StreamOptions()
+    usage = bool(options.include_usage)
+    return Generation(
+        prompt=prompt,
+        max_tokens=max_tokens,
+        min_tokens=body.min_tokens,
+        ignore_eos=body.ignore_eos,
+        stream=bool(body.stream),
+        include_usage=usage,
+        continuous_usage=usage and bool(options.continuous_usage_stats),
+    )
+
+
+def _check_length(length: int, max_model_len: int) -> None:
+    if length == 0:
+        raise RequestError("The decoder prompt cannot be empty")
+    if length > max_model_len:
+        raise RequestError(
+            f"This model's maximum context length is {max_model_len} tokens. However, your prompt contains "
+            f"{length} input tokens, which exceeds this limit even without any output tokens. "
+            "Please reduce the length of the input prompt.",
+            param="input_tokens",
+        )
+    if length == max_model_len:
+        raise RequestError(
+            f"The decoder prompt (length {length}) plus the number of requested output tokens (at least 1) "
+            f"is longer than the maximum model length of {max_model_len}. Make sure that `max_model_len` "
+            "is no smaller than the number of text tokens (prompt + requested output tokens)."
+        )

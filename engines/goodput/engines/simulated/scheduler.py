@@ -1,0 +1,228 @@
+"""vLLM V1's scheduler as a pure model (first come, first served).
+
+One step is `schedule` (who computes how many tokens) and `advance` (what the computed tokens mean).
+There is no prefill or decode phase: every request has tokens it must still compute, the running ones are
+served first, in order of admission, then the waiting ones, until the token budget is used up. A request
+yields a token in each step that leaves it with nothing left to compute.
+
+Source: vLLM 0.32.0, v1/core/sched/scheduler.py and v1/core/kv_cache_manager.py.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from goodput.engines.simulated.blocks import BlockPool
+from goodput.engines.simulated.config import CacheConfig, SchedulerConfig
+from goodput.engines.simulated.request import SimRequest
+
+
+@dataclass(slots=True)
+class StepPlan:
+    """What one step computes. The sums are what a step-time profile needs.
+
+    Attributes:
+        scheduled: (request, tokens) in the order of scheduling.
+        num_tokens: sum of the tokens.
+        num_decodes: requests that compute the one token after their last generated one.
+        decode_context_tokens: sum over them of the tokens read from the cache.
+        prefill_attention: sum over the other chunks of chunk * (tokens before + chunk / 2).
+        num_sampled: requests that yield a token at the end of the step.
+        preempted: requests that lost their blocks while this step was planned.
+    """
+
+    scheduled: list[tuple[SimRequest, int]] = field(default_factory=list)
+    num_tokens: int = 0
+    num_decodes: int = 0
+    decode_context_tokens: int = 0
+    prefill_attention: float = 0.0
+    num_sampled: int = 0
+    preempted: list[SimRequest] = field(default_factory=list)
+
+
+class Scheduler:
+    """Holds the queues and the blocks. `max_running` limits concurrency beyond the config (a profile may)."""
+
+    def __init__(
+        self, config: SchedulerConfig, cache: CacheConfig, *, max_running: int | None = None
+    ) -> None:
+        self._config = config
+        self._block_size = cache.block_size
+        self._caching = cache.enable_prefix_caching
+        self._watermark_blocks = int(config.watermark * cache.num_gpu_blocks)
+        self._max_running = config.max_active if max_running is None else min(config.max_active, max_running)
+        self.pool = BlockPool(cache.num_usable_blocks, caching=cache.enable_prefix_caching)
+        self.running: list[SimRequest] = []
+        self.waiting: deque[SimRequest] = deque()
+        self.prefix_queries = 0
+        self.prefix_hits = 0
+
+    @property
+    def has_work(self) -> bool:
+        """Whether any request is unfinished."""
+        return bool(self.running or self.waiting)
+
+    def add(self, request: SimRequest) -> None:
+        """Queues a new request."""
+        self.waiting.append(request)
+
+    def abort(self, request: SimRequest) -> None:
+        """Takes an unfinished request out and frees its blocks; not between `schedule` and `advance`."""
+        if request in self.running:
+            self.running.remove(request)
+            self._free(request)
+        else:
+            self.waiting.remove(request)
+        request.finish_reason = "abort"
+
+    def reset_prefix_cache(self) -> bool:
+        """Forgets all cached content; False, and nothing changed, while blocks are held."""
+        return self.pool.reset()
+
+    def schedule(self) -> StepPlan:
+        """Plans the next step and allocates its blocks. An empty plan means that nothing can run."""
+        plan = StepPlan()
+        threshold = self._long_prefill_threshold()
+        budget = self._schedule_running(plan, self._config.max_num_batched_tokens, threshold)
+        if not plan.preempted:
+            self._schedule_waiting(plan, budget, threshold)
+        return plan
+
+    def advance(self, plan: StepPlan) -> list[SimRequest]:
+        """Applies a computed step. Returns the requests that yield one token now, in scheduling order.
+
+        The caller decides whether a request ends with this token and then calls `finish`.
+        """
+        yielding = []
+        for request, count in plan.scheduled:
+            request.num_computed_tokens += count
+            request.steps_done += 1
+            if request.num_computed_tokens == request.num_tokens:
+                request.num_output_tokens += 1
+                yielding.append(request)
+        return yielding
+
+    def finish(self, request: SimRequest, reason: str) -> None:
+        """Ends a running request and frees its blocks."""
+        self.running.remove(request)
+        self._free(request)
+        request.finish_reason = reason
+
+    def _long_prefill_threshold(self) -> int:
+        eligible = len(self.running) + len(self.waiting)
+        threshold = self._config.long_prefill_token_threshold
+        if threshold == 0 or eligible <= 1:
+            return 0
+        if self._config.long_prefill_token_threshold_adaptive:
+            threshold = max(threshold, self._config.max_num_batched_tokens // eligible)
+        return threshold
+
+    def _schedule_running(self, plan: StepPlan, budget: int, threshold: int) -> int:
+        index = 0
+        while index < len(self.running) and budget > 0:
+            request = self.running[index]
+            count = request.num_tokens - request.num_computed_tokens
+            if 0 < threshold < count:
+                count = threshold
+            count = min(count, budget)
+            if not self._make_room(plan, request, count):
+                break
+            self._put(plan, request, count)
+            budget -= count
+            index += 1
+        return budget
+
+    def _make_room(self, plan: StepPlan, request: SimRequest, count: int) -> bool:
+        """Allocates the request's next blocks, preempting from the tail; False if it was itself the tail."""
+        needed = -(-(request.num_computed_tokens + count) // self._block_size) - len(request.block_ids)
+        while needed > self.pool.num_free:
+            victim = self.running.pop()
+            self._free(victim)
+            victim.num_computed_tokens = 0
+            victim.num_preemptions += 1
+            victim.unreported_preemptions += 1
+            self.waiting.appendleft(victim)
+            plan.preempted.append(victim)
+            if victim is request:
+                return False
+        if needed > 0:
+            request.block_ids += self.pool.take(needed)
+        return True
+
+    def _schedule_waiting(self, plan: StepPlan, budget: int, threshold: int) -> None:
+        while self.waiting and budget > 0 and len(self.running) < self._max_running:
+            request = self.waiting[0]
+            cached = self._find_cached(request)
+            computed = len(cached) * self._block_size
+            count = request.num_tokens - computed
+            if 0 < threshold < count:
+                count = threshold
+            if count > budget and not self._config.enable_chunked_prefill:
+                break
+            count = min(count, budget)
+            if not self._admit(request, cached, count):
+                break
+            self.waiting.popleft()
+            self.running.append(request)
+            self._put(plan, request, count)
+            budget -= count
+
+    def _find_cached(self, request: SimRequest) -> list[int]:
+        """Leading full blocks found in the cache; the last token is always computed, to have its logits."""
+        if not self._caching:
+            return []
+        found = []
+        for index in range((request.num_tokens - 1) // self._block_size):
+            block = self.pool.find(request.key_of_block(index, self._block_size))
+            if block is None:
+                break
+            found.append(block)
+        return found
+
+    def _admit(self, request: SimRequest, cached: list[int], count: int) -> bool:
+        """Allocates for a waiting request, never by preemption; False if it does not fit now."""
+        computed = len(cached) * self._block_size
+        tokens = request.num_tokens if self._config.scheduler_reserve_full_isl else computed + count
+        revived = sum(self.pool.is_free(block) for block in cached)
+        required = -(-tokens // self._block_size) - len(cached) + revived
+        if self.running:
+            required += self._watermark_blocks
+        if required > self.pool.num_free:
+            return False
+        self.pool.share(cached)
+        new = -(-(computed + count) // self._block_size) - len(cached)
+        request.block_ids = cached + self.pool.take(new)
+        request.num_cached_blocks = len(cached)
+        request.num_computed_tokens = computed
+        if self._caching and request.num_preemptions == 0:
+            self.prefix_queries += request.num_tokens
+            self.prefix_hits += computed
+        if request.num_cached_tokens < 0:
+            request.num_cached_tokens = computed
+        return True
+
+    def _put(self, plan: StepPlan, request: SimRequest, count: int) -> None:
+        before = request.num_computed_tokens
+        plan.scheduled.append((request, count))
+        plan.num_tokens += count
+        if before + count == request.num_tokens:
+            plan.num_sampled += 1
+        if count == 1 and before >= request.num_prompt_tokens:
+            plan.num_decodes += 1
+            plan.decode_context_tokens += before + 1
+        else:
+            plan.prefill_attention += count * (before + count / 2)
+
+        self._publish(request, before + count)
+
+    def _publish(self, request: SimRequest, num_tokens: int) -> None:
+        """Makes the blocks that become full in this step findable, at once, as vLLM does."""
+        full = num_tokens // self._block_size
+        if self._caching and full > request.num_cached_blocks:
+            for index in range(request.num_cached_blocks, full):
+                self.pool.publish(request.block_ids[index], request.key_of_block(index, self._block_size))
+            request.num_cached_blocks = full
+
+    def _free(self, request: SimRequest) -> None:
+        self.pool.give_back(request.block_ids)
+        request.block_ids = []
+        request.num_cached_blocks = 0
