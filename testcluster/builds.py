@@ -1,0 +1,109 @@
+"""Building the pinned Go programs, each kept under a name that holds the hash of its inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from testcluster.errors import MachineError
+from testcluster.layout import REPOSITORY, Layout
+from testcluster.shell import run, step
+
+SOURCES = REPOSITORY / "testcluster"
+GO_MINIMUM = (1, 26)
+KUBE_PROGRAMS = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+    "kube-proxy",
+    "kubectl",
+)
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program: the folder of its go.mod and go.sum, the package to build, the linker's extra flags."""
+
+    name: str
+    folder: Path
+    package: str
+    linker: str = ""
+
+
+def kubernetes_version(go_mod: str) -> str:
+    """Version of k8s.io/kubernetes that a go.mod asks for, as ``v1.34.4``."""
+    found = re.search(r"k8s\.io/kubernetes (v[0-9.]+)", go_mod)
+    if found is None:
+        raise MachineError("testcluster/kube/go.mod does not name k8s.io/kubernetes")
+    return found.group(1)
+
+
+def programs() -> list[Program]:
+    """All programs; the first takes minutes, the last is made of the standard library alone."""
+    version = kubernetes_version((SOURCES / "kube/go.mod").read_text())
+    major, minor, _ = version.removeprefix("v").split(".")
+    stamp = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
+    # Without these the programs report v0.0.0-master and clients that check versions refuse them.
+    linker = " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in stamp.items())
+    return [
+        Program("kube", SOURCES / "kube", ".", linker),
+        Program("helm", SOURCES / "tools/helm", "helm.sh/helm/v4/cmd/helm"),
+        Program("versitygw", SOURCES / "tools/versitygw", "github.com/versity/versitygw/cmd/versitygw"),
+        Program("pause", SOURCES / "tools/pause", "."),
+    ]
+
+
+def input_hash(program: Program) -> str:
+    """First 16 hex digits of the SHA-256 over Go files, go.mod, go.sum, package and flags."""
+    digest = hashlib.sha256(f"{program.package}\0{program.linker}\0".encode())
+    folder = program.folder
+    for path in (*sorted(folder.glob("*.go")), folder / "go.mod", folder / "go.sum"):
+        data = path.read_bytes() if path.exists() else b""
+        digest.update(f"{path.name}\0{len(data)}\0".encode())
+        digest.update(data)
+    return digest.hexdigest()[:16]
+
+
+def find_go() -> str:
+    """Path of a Go toolchain that is new enough; raises MachineError with the remedy."""
+    remedy = f"install Go {'.'.join(map(str, GO_MINIMUM))} or newer and put it on PATH"
+    go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin:/usr/lib/go/bin")
+    if go is None:
+        raise MachineError(f"no Go toolchain found: {remedy}")
+    found = re.search(r"go(\d+)\.(\d+)", run([go, "env", "GOVERSION"]))
+    if found is None or (int(found.group(1)), int(found.group(2))) < GO_MINIMUM:
+        raise MachineError(f"{go} is too old: {remedy}")
+    return go
+
+
+def build_all(layout: Layout) -> dict[str, Path]:
+    """Build what is not in the cache; returns the path of each program by name."""
+    paths: dict[str, Path] = {}
+    for program in programs():
+        target = layout.cache / "bin" / f"{program.name}-{input_hash(program)}" / program.name
+        if not target.exists():
+            with step(f"building {program.name} (once)"):
+                _build(program, target)
+        paths[program.name] = target
+    for name in KUBE_PROGRAMS:
+        link = paths["kube"].with_name(name)
+        if not link.is_symlink():
+            link.symlink_to("kube")
+        paths[name] = link
+    return paths
+
+
+def _build(program: Program, target: Path) -> None:
+    """Build one program and move it to its place in one step."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{program.name}.{os.getpid()}")
+    flags = ["-trimpath", "-mod=readonly", "-buildvcs=false", "-ldflags", f"-s -w {program.linker}".strip()]
+    env = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
+    run([find_go(), "build", *flags, "-o", str(partial), program.package], cwd=program.folder, env=env)
+    partial.rename(target)

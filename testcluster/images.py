@@ -1,0 +1,124 @@
+"""Building the project's images with buildah and loading what changed into the cluster's containerd."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from testcluster import base, info, mounts, ocilayout, ownership, packages
+from testcluster.containers import Containerd
+from testcluster.errors import ClusterError
+from testcluster.layout import REPOSITORY, Layout
+from testcluster.shell import run, say, step
+
+SOURCES = ("analysis", "runner", "operator", "engines")
+FILES = ("Dockerfile", ".containerignore", "pyproject.toml", "README.md", "LICENSE")
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+
+BUILD_CA = "/run/build-ca.crt"
+
+
+def build_and_load(layout: Layout) -> None:
+    """Build the images whose inputs changed and load them; returns at once when there is nothing to do."""
+    cluster = info.read(layout.cluster_json)
+    if cluster.external:
+        say("GOODPUT_USE_CLUSTER=1: its images come from a registry, nothing is built")
+        return
+    packages.install()
+    with ownership.locked(layout):
+        builder = Builder(layout)
+        runtime = Containerd(layout)
+        for target, name in cluster.images.items():
+            mark = input_hash(target)
+            record = layout.containerd_root / f"goodput-{target}.json"
+            if _recorded(record) == {"inputs": mark, "digest": runtime.images().get(name)}:
+                say(f"{name}: unchanged")
+                continue
+            with step(f"{name}: building"):
+                builder.build(target, name)
+            with step(f"{name}: loading"):
+                builder.load(name, runtime)
+            record.write_text(json.dumps({"inputs": mark, "digest": runtime.images()[name]}))
+
+
+def input_files(target: str, root: Path = REPOSITORY) -> list[Path]:
+    """Files that decide the image of ``target``: the build's own, its constraints, and all sources."""
+    found = [root / name for name in (*FILES, "constraints/build.txt", f"constraints/{target}.txt")]
+    for folder in SOURCES:
+        found += sorted(
+            path
+            for path in (root / folder).rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc"
+        )
+    return found
+
+
+def input_hash(target: str, root: Path = REPOSITORY) -> str:
+    """SHA-256 over names and contents of the input files; raises ClusterError when one is missing."""
+    digest = hashlib.sha256(base.NAME.encode())
+    for path in input_files(target, root):
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError as error:
+            raise ClusterError(f"{path.relative_to(root)} is missing: images cannot be built") from error
+        digest.update(f"{path.relative_to(root)}\0{len(data)}\0".encode())
+        digest.update(data)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Builder:
+    """buildah with a store of its own, and an OCI layout in which the images share their layers."""
+
+    layout: Layout
+
+    @property
+    def folder(self) -> Path:
+        """Everything of the builder's."""
+        return self.layout.cache / "images"
+
+    def buildah(self, *arguments: str) -> str:
+        """Run buildah on its own store; mounts that it leaves on the store are removed."""
+        store = ["--root", f"{self.folder}/store", "--runroot", f"{self.folder}/run"]
+        temporary = self.folder / "tmp"  # holds pip's download cache too, which the four builds share
+        temporary.mkdir(parents=True, exist_ok=True)
+        try:
+            return run(["buildah", *store, *arguments], env={"TMPDIR": str(temporary)}, cwd=REPOSITORY)
+        finally:
+            mounts.unmount_all(self.folder)
+
+    def build(self, target: str, name: str) -> None:
+        """Build one image; layers of earlier builds are used again."""
+        self._base()
+        options = ["--isolation=chroot", "--pull-never", "--network=host", "--layers", "--format=oci"]
+        options += [f"--build-arg=BASE={base.NAME}", f"--target={target}", f"--tag={name}"]
+        if CERTIFICATES.exists():
+            options += [f"--volume={CERTIFICATES}:{BUILD_CA}:ro", f"--build-arg=PIP_CERT={BUILD_CA}"]
+        self.buildah("bud", *options, ".")
+
+    def load(self, name: str, runtime: Containerd) -> None:
+        """Copy one image into containerd: its manifest, and the layers that containerd does not have."""
+        # Layers are kept uncompressed: on one machine, compressing costs more time than the bytes.
+        self.buildah("push", "--quiet", "--disable-compression", name, f"oci:{self.folder}/layout:{name}")
+        archive = self.folder / "load.tar"
+        size = ocilayout.pack(self.folder / "layout", name, runtime.blobs(), archive)
+        say(f"{name}: {size / 1e6:.1f} MB are new to the cluster")
+        runtime.load(archive)
+        archive.unlink()
+
+    def _base(self) -> None:
+        """Put the base into the store, once."""
+        if base.NAME in self.buildah("images", "--format", "{{.Name}}:{{.Tag}}").split():
+            return
+        tar = base.archive(self.layout)
+        with step("base image"):
+            container = self.buildah("from", "scratch").strip()
+            self.buildah("add", "--quiet", container, str(tar), "/")
+            self.buildah("commit", "--quiet", "--rm", container, base.NAME)
+
+
+def _recorded(path: Path) -> object:
+    """What the last load wrote; None when there was none."""
+    return json.loads(path.read_text()) if path.exists() else None
