@@ -1,0 +1,371 @@
+"""The documents that are stored or handed from part to part, with their versions (`v`).
+
+Every document is a frozen, strict pydantic model: an unknown field is an error, not a surprise later.
+Times are seconds, rates are per second, shares are ratios in 0..1. ``None`` means "not known" or "not
+applicable"; it is never written as 0.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from goodput.analysis import ids
+
+SCHEMA_VERSION = 1
+
+Evidence = Literal["measured", "synthetic"]
+LoadState = Literal["stable", "saturated", "not_judged"]
+CellOutcome = Literal["valid", "void"]
+CellState = Literal["measured", "void", "failed", "pruned", "not_run"]
+RequestOutcome = Literal["completed", "failed", "incomplete", "not_sent"]
+Arrival = Literal["poisson", "constant", "gamma", "closed"]
+Endpoint = Literal["completions", "chat"]
+Verdict = Literal["winner", "tie", "undecided", "infeasible", "drift"]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class Document(BaseModel):
+    """Base of all stored documents: frozen, and nothing unknown is let in."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="null")
+
+    def to_json(self) -> bytes:
+        """The stored bytes."""
+        return self.model_dump_json(indent=1).encode() + b"\n"
+
+
+class Load(Document):
+    """One point on the load axis. Open loop: ``request_rate``; closed loop (``arrival: closed``): ``concurrency``."""
+
+    dataset: Literal["random"] = "random"
+    prompt_tokens: int = Field(ge=1)
+    output_tokens: int = Field(ge=1)
+    arrival: Arrival
+    burstiness: Positive | None = None
+    request_rate: Positive | None = None
+    concurrency: int | None = Field(default=None, ge=1)
+    window_seconds: Positive | None = None
+    window_requests: int | None = Field(default=None, ge=1)
+
+    @property
+    def id(self) -> str:
+        """First ten hex digits of the hash over everything that is set."""
+        return ids.digest(self.model_dump(exclude_none=True))
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and plots, e.g. ``2048→64 @ 4/s`` or ``2048→64 × 16``."""
+        rate = f"@ {ids.text(self.request_rate)}/s" if self.request_rate else f"× {self.concurrency}"
+        return f"{self.prompt_tokens}→{self.output_tokens} {rate}"
+
+
+class Slo(Document):
+    """Limits in seconds; a limit that is not set does not judge. ``attainment`` is the share that must be good."""
+
+    ttft: Positive | None = None
+    tpot: Positive | None = None
+    itl: Positive | None = None
+    e2e: Positive | None = None
+    attainment: float = Field(default=0.9, gt=0, le=1)
+
+
+class Config(Document):
+    """One point on the server axis: engine and effective flags (engine args overlaid by the config's)."""
+
+    engine: str
+    kind: Literal["vllm", "transformers", "simulated", "external"]
+    flags: dict[str, str]
+    swept: dict[str, str] = Field(default_factory=dict)  # the flags that configs.grid or configs.list names
+    gpus: int = Field(default=0, ge=0)
+    command: tuple[str, ...] = ()  # the exact server command
+
+    @property
+    def id(self) -> str:
+        """First ten hex digits of the hash over engine and effective flags."""
+        return ids.config_id(self.engine, self.flags)
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and plots: the swept flags, else the engine's name."""
+        swept = " ".join(f"{key}={value}" for key, value in sorted(self.swept.items()))
+        return f"{self.engine} {swept}".strip()
+
+
+class CellKey(Document):
+    """One load point of one (config, block): it gets exactly one valid result, or a state that says why not."""
+
+    config: str
+    load: str
+    block: str
+
+    @property
+    def prefix(self) -> str:
+        """Folder of all attempts, below the sweep's folder."""
+        return f"cells/config={self.config}/load={self.load}/block={self.block}"
+
+    def attempt_prefix(self, attempt: int) -> str:
+        """Folder of one attempt."""
+        return f"{self.prefix}/attempt={attempt}"
+
+
+class SpecDocument(Document):
+    """``spec.json``: written create-only before anything is measured; all that analysis needs to know of the plan."""
+
+    v: Literal[1] = 1
+    namespace: str
+    name: str
+    uid: str
+    folder: str
+    evidence: Evidence
+    spec: dict[str, object]  # the defaulted spec as JSON, secrets by reference only
+    model: str
+    configs: tuple[Config, ...]
+    loads: tuple[Load, ...]
+    blocks: tuple[str, ...]  # of the exhaustive plan, e.g. ("0", "1", "2")
+    sentinels: tuple[str, ...] = ()  # block ids s00, s01, ...: measured with the reference config only
+    reference: str  # config id
+    slo: Slo
+    objective: Literal["goodput", "outputThroughput"] = "goodput"
+    tie_break: Literal["gpuSeconds", "ttftP95", "tpotP95"] = "gpuSeconds"
+    indifference: float = Field(default=0.05, gt=0, lt=1)
+
+
+class TrialState(Document):
+    """What became of one trial attempt, as only the driver knows it."""
+
+    config: str
+    block: str
+    attempt: int
+    reason: str | None = None  # why it ended without all its cells valid
+    gpu_seconds: float | None = None  # server pod running → gone, times GPUs
+    start_seconds: float | None = None  # server started → Ready
+    start_order: int | None = None
+
+
+class CellWithoutResult(Document):
+    """A planned cell that has no valid result, with its state and the reason."""
+
+    config: str
+    load: str
+    block: str
+    state: Literal["void", "failed", "pruned", "not_run"]
+    reason: str
+
+
+class StatesDocument(Document):
+    """``states.json``: overwritten by every analysis from its input, never by a lower generation."""
+
+    v: Literal[1] = 1
+    generation: int
+    final: bool = False
+    trials: tuple[TrialState, ...] = ()
+    cells: tuple[CellWithoutResult, ...] = ()
+
+
+class CommittedFile(Document):
+    """One file of a commit."""
+
+    sha256: str
+    size: int
+    rows: int | None = None
+
+
+class Commit(Document):
+    """``_COMMIT.json``: create-only, the last file of an attempt's folder; what has none is ignored."""
+
+    v: Literal[1] = 1
+    key: CellKey
+    attempt: int
+    outcome: CellOutcome
+    reason: str | None = None
+    files: dict[str, CommittedFile]
+
+
+class Result(Document):
+    """``_RESULT.json``: create-only, names the one valid attempt of a cell."""
+
+    v: Literal[1] = 1
+    key: CellKey
+    attempt: int
+    commit_sha256: str
+
+
+class Window(Document):
+    """Where a cell's time went. Seconds from the cell's start unless said otherwise."""
+
+    started_unix: float  # wall clock of the cell's start, seconds since the epoch
+    lead_in_seconds: float
+    opened: float
+    closed: float
+    ended: float  # last request ended or was closed
+    drained: bool  # every window request ended before the drain deadline
+    schedule_sha256: str  # over planned times and lengths of lead-in and window
+    prompts_sha256: str  # over the token ids of the prompts of lead-in and window
+
+    @property
+    def seconds(self) -> float:
+        """Length of the window."""
+        return self.closed - self.opened
+
+
+class Client(Document):
+    """How the load client fared: what decides whether its numbers can be trusted."""
+
+    processes: int
+    planned: int
+    sent: int
+    send_lag_p50_seconds: float | None
+    send_lag_p99_seconds: float | None
+    cpu_seconds: float
+    events: int
+    reads: int
+    coalesced_reads: int
+    ceiling_events_per_second: float | None
+    used_ratio: float | None  # of its own ceiling
+    stamp_source: Literal["kernel", "user"]
+    clock_step_seconds: float  # change of wall − monotonic clock over the cell
+    connections_max: int
+
+
+class ServerColumns(Document):
+    """Server side of a cell. Counters: deltas between the idle snapshots; gauges: samples inside the window."""
+
+    complete: bool  # False: a gap in the window; the gauges are null
+    samples: int = 0
+    preemptions: float | None = None
+    prompt_tokens: float | None = None
+    generation_tokens: float | None = None
+    prefix_queries: float | None = None
+    prefix_hits: float | None = None
+    requests_finished: dict[str, float] | None = None  # by finished_reason
+    kv_usage_mean: float | None = None
+    kv_usage_max: float | None = None
+    running_mean: float | None = None
+    running_max: float | None = None
+    waiting_mean: float | None = None
+    waiting_max: float | None = None
+    kv_blocks: int | None = None
+    block_size: int | None = None
+
+    @property
+    def prefix_hit_ratio(self) -> float | None:
+        """Share of prompt tokens found in the prefix cache; None where nothing was asked."""
+        if not self.prefix_queries or self.prefix_hits is None:
+            return None
+        return self.prefix_hits / self.prefix_queries
+
+
+class Provenance(Document):
+    """What was measured on what. Whatever could not be learnt is None."""
+
+    engine_version: str | None = None
+    model: str | None = None
+    model_revision: str | None = None
+    image: str | None = None
+    image_digest: str | None = None
+    torch: str | None = None
+    cuda: str | None = None
+    driver: str | None = None
+    gpu: str | None = None
+    gpu_uuid: str | None = None
+    node: str | None = None
+    resolved: dict[str, str] = Field(default_factory=dict)  # scheduler config as the server resolved it
+    goodput_version: str | None = None
+
+
+class Start(Document):
+    """One server start."""
+
+    order: int  # k-th server of the sweep
+    seconds: float | None = None  # started → Ready
+    compile_cache: Literal["hit", "miss"] | None = None  # as the log says it
+    warmup_seconds: float | None = None
+    warmup_requests: int | None = None
+    warmup_steady: bool | None = None
+
+
+class LogHistogram(Document):
+    """Counts per bucket of 1 % width: bucket k holds values in [1.01^k, 1.01^(k+1)) seconds; ``zero`` those at 0."""
+
+    base: float = 1.01
+    zero: int = 0
+    counts: dict[int, int] = Field(default_factory=dict)
+
+
+class Counts(Document):
+    """Outcomes of the planned arrivals of the window: attempted is the denominator of every rate and ratio."""
+
+    attempted: int
+    completed: int
+    failed: int
+    incomplete: int
+    not_sent: int
+    reasons: dict[str, int] = Field(default_factory=dict)
+
+
+class CellDocument(Document):
+    """``cell.json``: everything about one attempt at one cell that is not per request."""
+
+    v: Literal[1] = 1
+    evidence: Evidence
+    key: CellKey
+    attempt: int
+    role: Literal["cell", "probe"] = "cell"
+    config: Config
+    load: Load
+    slo: Slo
+    outcome: CellOutcome
+    reason: str | None = None
+    message: str | None = None
+    warnings: tuple[str, ...] = ()
+    load_state: LoadState
+    in_flight_opened: int | None = None
+    in_flight_closed: int | None = None
+    window: Window | None = None
+    counts: Counts | None = None
+    delivered_requests: int | None = None  # by delivery inside the window
+    delivered_output_tokens: int | None = None
+    delivered_total_tokens: int | None = None
+    client: Client | None = None
+    server: ServerColumns | None = None
+    itl: LogHistogram | None = None
+    start: Start
+    provenance: Provenance
+
+
+class Best(Document):
+    """The leader as status shows it."""
+
+    config: str
+    load: str | None = None
+    goodput: float | None = None  # good requests per second
+    interval: tuple[float, float] | None = None
+
+
+class TopRow(Document):
+    """One of the best rows, for status."""
+
+    config: str
+    load: str | None = None
+    goodput: float | None = None
+    attainment: float | None = None
+    feasible: bool = False
+
+
+class AnalysisAnswer(Document):
+    """What analysis tells the driver: its termination message, at most 3,500 bytes."""
+
+    v: Literal[1] = 1
+    generation: int
+    block: str | None = None
+    drop: tuple[str, ...] = ()
+    stop: bool = False
+    verdict: Verdict | None = None
+    reason: str = ""
+    message: str = ""
+    best: Best | None = None
+    top: tuple[TopRow, ...] = ()
+    uploaded_logs: tuple[str, ...] = ()  # log folders that are safe in the store, by trial name
+    lost: int = 0  # cells whose records could not be stored

@@ -1,0 +1,1 @@
+"""What plans: the BenchmarkSweep, the pure planner, its two drivers (cluster and local), the command line."""

@@ -1,0 +1,1 @@
+"""What measures: one trial against one server: load, scraping, warm-up, validity, records, commits."""
