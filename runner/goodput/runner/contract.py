@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from goodput.analysis.schema import Config, Document, Endpoint, Evidence, Load, Slo
 
@@ -96,7 +96,7 @@ class Outcome(Document):
     more: int = 0  # open cells that did not fit
     lost: int = 0  # measured cells that could not be stored in time
 
-    model_config = {**Document.model_config, "populate_by_name": True}
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     @property
     def done(self) -> bool:
