@@ -58,9 +58,8 @@ def closure(requirements: list[str]) -> set[str]:
                 needs = distribution(name).requires or []
             except PackageNotFoundError as error:
                 raise SystemExit(f"{name} is not installed: install constraints/dev.txt first") from error
-            for need in map(Requirement, needs):
-                if need.marker is None or need.marker.evaluate({"extra": extra}):
-                    todo.append(need)
+            marked = (Requirement(need) for need in needs)
+            todo.extend(need for need in marked if need.marker is None or need.marker.evaluate({"extra": extra}))
     return {name for name, _ in seen if name != "goodput"}
 
 

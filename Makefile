@@ -1,0 +1,86 @@
+# Goodput: everything a person runs. `make help` lists it.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check -q
+CLUSTER := $(PYTHON) -m testcluster
+SOURCES := $(wildcard pyproject.toml constraints/*.txt)
+
+.PHONY: help demo test unit integration cluster-test lifecycle e2e check lint types layers chart image cluster-up cluster-down cluster-demo bench clean
+
+help: ## List the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+demo: $(VENV)/local ## Run examples/quickstart.yaml on the simulated engine: table, leader, report (no cluster, no GPU)
+	$(BIN)/goodput run examples/quickstart.yaml
+
+test: ## Everything: unit, integration, cluster and end-to-end tests on a real Kubernetes (installs what is missing)
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory integration
+	@$(MAKE) --no-print-directory cluster-test
+	@$(MAKE) --no-print-directory e2e
+	@$(MAKE) --no-print-directory lifecycle
+
+unit: $(VENV)/dev ## Tests of the pure parts, at most two minutes
+	$(BIN)/pytest -q tests/unit
+
+integration: $(VENV)/dev ## Tests with real processes, sockets and files
+	$(BIN)/pytest -q tests/integration
+
+cluster-test: $(VENV)/dev image ## Tests against the real API server, kubelet and S3 server of the test cluster
+	$(BIN)/pytest -q -m "not lifecycle" tests/cluster
+
+e2e: $(VENV)/dev image ## Whole sweeps in the test cluster, and every fault that must not lose a result
+	$(BIN)/pytest -q tests/e2e
+
+lifecycle: $(VENV)/dev ## Stop, kill and restart the test cluster itself
+	$(BIN)/pytest -q -m lifecycle tests/cluster
+
+check: lint types layers unit ## Lint, types, import layers, unit tests
+
+lint: $(VENV)/dev ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/dev ## mypy, strict, tests included
+	$(BIN)/mypy
+
+layers: $(VENV)/dev ## Import layers
+	$(BIN)/lint-imports --no-cache
+
+chart: cluster-up ## helm lint and rendering of the chart with every switch
+	$(BIN)/pytest -q tests/cluster/test_chart.py
+
+image: cluster-up ## Build the images and load them into the test cluster
+	$(CLUSTER) images
+
+cluster-up: ## A real one-node Kubernetes and an S3 server on this machine (root, Debian 12), or the one of KUBECONFIG
+	$(CLUSTER) up
+
+cluster-down: ## Stop it and leave nothing behind
+	$(CLUSTER) down
+
+cluster-demo: $(VENV)/dev image ## Chart, operator, a sweep by kubectl, tables read back from the S3 server
+	$(BIN)/python -m bench.cluster_demo
+
+bench: $(VENV)/dev ## Speed, printed as ratios within one run
+	$(BIN)/python -m bench
+
+clean: ## Remove the environment and local results
+	rm -rf $(VENV) .goodput results
+
+$(VENV)/local: $(SOURCES)
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --require-hashes -r constraints/local.txt
+	$(PIP) install --require-hashes -r constraints/build.txt
+	$(PIP) install --no-deps --no-build-isolation -e .
+	touch $@
+
+$(VENV)/dev: $(VENV)/local
+	$(PIP) install --require-hashes -r constraints/dev.txt
+	touch $@
