@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from goodput.analysis.schema import Config, Document, Endpoint, Evidence, Load, Slo
+from goodput.analysis.schema import Config, Document, Endpoint, Evidence, Load, Slo, SpecDocument
 
 OUTCOME_BYTES = 3500  # the kubelet keeps the last 4,096 bytes of a termination message
 
@@ -123,3 +123,22 @@ class RunnerStatus(Document):
     planned: int = 0
     measuring: bool = True  # False once the server is no longer needed
     upload_error: str | None = None
+
+
+class CanaryInput(Document):
+    """What ``goodput-runner canary`` reads: where results go, and ``spec.json`` to write there create-only."""
+
+    v: Literal[1] = 1
+    results: ResultsTarget
+    spec: SpecDocument
+
+
+class CanaryAnswer(Document):
+    """The canary's termination message. Its exit code is 0 when ``ok``, else 1."""
+
+    v: Literal[1] = 1
+    ok: bool
+    reason: (
+        Literal["UploadDenied", "NoSuchBucket", "StoreUnreachable", "ConditionalCreateIgnored", "SpecConflict"] | None
+    ) = None
+    message: str = ""
