@@ -1,4 +1,8 @@
-"""What the planner asks a driver to do. Every action is idempotent: doing it twice equals doing it once."""
+"""What the planner asks a driver to do. Every action is idempotent: doing it twice equals doing it once.
+
+The order within one pass is free: an action is asked for only when what it needs has been seen.
+An action that fails is simply asked for again at the next look.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +51,7 @@ class Note:
     server_gone: float | None = None
     outcome: Outcome | None = None
     failure: Failure | None = None
+    released: float | None = None
     ended: float | None = None
     interrupted: bool | None = None
 
@@ -60,9 +65,14 @@ class StopRunner:
 
 @dataclass(frozen=True)
 class SaveLogs:
-    """Pack logs, events and descriptions of server and runner before anything is deleted."""
+    """Pack logs, events and descriptions of server and runner before anything is deleted.
+
+    The memory's ``logs`` become ``saved``, or ``server`` where ``final`` is False: the server may go while the
+    runner still uploads, whose log is then added by the final one.
+    """
 
     trial: TrialId
+    final: bool = True
 
 
 @dataclass(frozen=True)
@@ -91,14 +101,14 @@ class StartAnalysis:
 
 @dataclass(frozen=True)
 class DropLogs:
-    """Forget the packed logs of a trial: analysis said they are in the store."""
+    """Forget the packed logs of a trial: analysis said they are in the store. ``logs`` become ``uploaded``."""
 
     trial: TrialId
 
 
 @dataclass(frozen=True)
 class CleanUp:
-    """The sweep is terminal: delete what is left of its children."""
+    """The sweep is terminal and its status says so: delete what is left of its children, memories too."""
 
 
 Action = (
