@@ -32,10 +32,10 @@ integration: $(VENV)/dev ## Tests with real processes, sockets and files
 	$(BIN)/pytest -q tests/integration
 
 cluster-test: $(VENV)/dev image ## Tests against the real API server, kubelet and S3 server of the test cluster
-	$(BIN)/pytest -q -m "not lifecycle" tests/cluster
+	$(BIN)/pytest -q -m "not lifecycle" --ignore tests/cluster/e2e tests/cluster
 
 e2e: $(VENV)/dev image ## Whole sweeps in the test cluster, and every fault that must not lose a result
-	$(BIN)/pytest -q tests/e2e
+	$(BIN)/pytest -q tests/cluster/e2e
 
 lifecycle: $(VENV)/dev ## Stop, kill and restart the test cluster itself
 	$(BIN)/pytest -q -m lifecycle tests/cluster
