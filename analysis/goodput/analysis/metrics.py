@@ -9,19 +9,45 @@ under another SLO. All columns are seconds. Definitions:
     itl   = gaps between tokens; itl_max is the request's largest
 
 Open loop is judged on the scheduled forms: a request that the client sent late has waited all the same
-(coordinated omission, Tene, wrk2).
+(coordinated omission, Tene, wrk2). NumPy and Arrow only: the runner uses this too, and its image holds no pandas.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pandas as pd
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from goodput.analysis.schema import Slo
 
-LATENCIES = ("ttft", "tpot", "e2e", "scheduled_ttft", "scheduled_e2e")
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Columns of equal length, one entry per planned arrival. Seconds; NaN where an event never happened."""
+
+    outcome: NDArray[np.str_]
+    in_window: Mask
+    output_tokens: Floats
+    ttft_s: Floats
+    tpot_s: Floats  # NaN also for fewer than two tokens
+    itl_max_s: Floats
+    e2e_s: Floats
+    scheduled_ttft_s: Floats
+    scheduled_e2e_s: Floats
+
+    @property
+    def completed(self) -> Mask:
+        """Window arrivals that ended as asked: the set whose latencies are reported."""
+        mask: Mask = self.in_window & (self.outcome == "completed")
+        return mask
+
+    def __len__(self) -> int:
+        return len(self.outcome)
 
 
 @dataclass(frozen=True)
@@ -42,52 +68,50 @@ class Judgement:
         return self.good + self.slow
 
 
-def request_metrics(table: pa.Table | pd.DataFrame) -> pd.DataFrame:
-    """The records with ``ttft_s, tpot_s, e2e_s, scheduled_ttft_s, scheduled_e2e_s`` added; ``itl_max_s`` is there.
-
-    A value is NaN where one of its events never happened; ``tpot_s`` also for fewer than two tokens.
-    """
-    frame = table if isinstance(table, pd.DataFrame) else table.to_pandas()
-    tokens = pd.to_numeric(frame["output_tokens"])
-    first, last = _seconds(frame, "first_s"), _seconds(frame, "last_s")
-    sent, planned = _seconds(frame, "sent_s"), _seconds(frame, "planned_s")
-    return frame.assign(
+def request_metrics(table: pa.Table) -> Requests:
+    """Latencies of every row of a ``requests.parquet`` (columns: `records.REQUESTS`)."""
+    tokens = _numbers(table, "output_tokens")
+    first, last = _numbers(table, "first_s"), _numbers(table, "last_s")
+    sent, planned = _numbers(table, "sent_s"), _numbers(table, "planned_s")
+    gaps = np.where(tokens > 1, tokens - 1, np.nan)
+    return Requests(
+        outcome=np.array(table["outcome"].to_pylist(), dtype=np.str_),
+        in_window=np.array(table["in_window"].to_pylist(), dtype=np.bool_),
+        output_tokens=tokens,
         ttft_s=first - sent,
-        tpot_s=((last - first) / (tokens - 1)).where(tokens > 1),
+        tpot_s=(last - first) / gaps,
+        itl_max_s=_numbers(table, "itl_max_s"),
         e2e_s=last - sent,
         scheduled_ttft_s=first - planned,
         scheduled_e2e_s=last - planned,
     )
 
 
-def good_mask(requests: pd.DataFrame, slo: Slo, *, open_loop: bool) -> pd.Series[bool]:
-    """Which rows of `request_metrics` are good: completed, arrived in the window, within every limit that is set.
+def good_mask(requests: Requests, slo: Slo, *, open_loop: bool) -> Mask:
+    """Which requests are good: completed, arrived in the window, within every limit that is set.
 
     A limit that does not apply to one token (tpot, itl) does not fail a one-token request. A completed request
     whose judged quantity is unknown is not good: nothing shows that it was.
     """
-    mask = requests["in_window"].astype(bool) & (requests["outcome"] == "completed")
-    for column, limit, needs_gap in _limits(slo, open_loop=open_loop):
-        within = requests[column] <= limit
-        if needs_gap:
-            within |= _single_token(requests)
-        mask &= within
+    mask = requests.completed
+    for values, limit, needs_gap in _limits(requests, slo, open_loop=open_loop):
+        within = values <= limit
+        mask = mask & (within | (requests.output_tokens == 1) if needs_gap else within)
     return mask
 
 
-def judge(requests: pd.DataFrame, slo: Slo, *, open_loop: bool) -> Judgement:
-    """Count the window's arrivals of `request_metrics` by what became of them."""
-    window = requests[requests["in_window"].astype(bool)]
-    outcomes = window["outcome"].value_counts()
-    good = int(good_mask(window, slo, open_loop=open_loop).sum())
+def judge(requests: Requests, slo: Slo, *, open_loop: bool) -> Judgement:
+    """Count the window's arrivals by what became of them."""
+    outcome = requests.outcome[requests.in_window]
+    good = int(good_mask(requests, slo, open_loop=open_loop).sum())
     return Judgement(
-        attempted=len(window),
+        attempted=len(outcome),
         good=good,
-        slow=int(outcomes.get("completed", 0)) - good,
-        failed=int(outcomes.get("failed", 0)),
-        incomplete=int(outcomes.get("incomplete", 0)),
-        not_sent=int(outcomes.get("not_sent", 0)),
-        unjudged=int(_unjudged(window, slo, open_loop=open_loop).sum()),
+        slow=int((outcome == "completed").sum()) - good,
+        failed=int((outcome == "failed").sum()),
+        incomplete=int((outcome == "incomplete").sum()),
+        not_sent=int((outcome == "not_sent").sum()),
+        unjudged=int(_unjudged(requests, slo, open_loop=open_loop).sum()),
     )
 
 
@@ -101,29 +125,25 @@ def ratio(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else part / whole
 
 
-def _unjudged(window: pd.DataFrame, slo: Slo, *, open_loop: bool) -> pd.Series[bool]:
-    unknown = pd.Series(data=False, index=window.index)
-    for column, _, needs_gap in _limits(slo, open_loop=open_loop):
-        missing = window[column].isna()
-        unknown |= missing & ~_single_token(window) if needs_gap else missing
-    return unknown & (window["outcome"] == "completed")
+def _unjudged(requests: Requests, slo: Slo, *, open_loop: bool) -> Mask:
+    unknown = np.zeros(len(requests), dtype=np.bool_)
+    for values, _, needs_gap in _limits(requests, slo, open_loop=open_loop):
+        missing = np.isnan(values)
+        unknown |= missing & (requests.output_tokens != 1) if needs_gap else missing
+    return unknown & requests.completed
 
 
-def _limits(slo: Slo, *, open_loop: bool) -> list[tuple[str, float, bool]]:
-    """(column, limit in seconds, whether it needs two tokens) of every limit that is set."""
-    scheduled = "scheduled_" if open_loop else ""
+def _limits(requests: Requests, slo: Slo, *, open_loop: bool) -> list[tuple[Floats, float, bool]]:
+    """(values, limit in seconds, whether it needs two tokens) of every limit that is set."""
     limits = [
-        (f"{scheduled}ttft_s", slo.ttft, False),
-        ("tpot_s", slo.tpot, True),
-        ("itl_max_s", slo.itl, True),
-        (f"{scheduled}e2e_s", slo.e2e, False),
+        (requests.scheduled_ttft_s if open_loop else requests.ttft_s, slo.ttft, False),
+        (requests.tpot_s, slo.tpot, True),
+        (requests.itl_max_s, slo.itl, True),
+        (requests.scheduled_e2e_s if open_loop else requests.e2e_s, slo.e2e, False),
     ]
-    return [(column, limit, needs_gap) for column, limit, needs_gap in limits if limit is not None]
+    return [(values, limit, needs_gap) for values, limit, needs_gap in limits if limit is not None]
 
 
-def _single_token(requests: pd.DataFrame) -> pd.Series[bool]:
-    return pd.to_numeric(requests["output_tokens"]) == 1
-
-
-def _seconds(frame: pd.DataFrame, column: str) -> pd.Series[float]:
-    return pd.to_numeric(frame[column]).astype(float)
+def _numbers(table: pa.Table, name: str) -> Floats:
+    values: Floats = table[name].cast(pa.float64()).to_numpy()
+    return values

@@ -3,13 +3,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput.analysis.metrics import good_mask, judge, rate, ratio, request_metrics
+from goodput.analysis.metrics import Requests, good_mask, judge, rate, ratio, request_metrics
 from goodput.analysis.records import REQUESTS, missing_columns
 from goodput.analysis.schema import Slo
 
@@ -39,26 +38,26 @@ def row(**over: Any) -> dict[str, Any]:
     } | over
 
 
-def frame(*rows: dict[str, Any]) -> pd.DataFrame:
+def frame(*rows: dict[str, Any]) -> Requests:
     return request_metrics(pa.Table.from_pylist(list(rows), schema=REQUESTS))
 
 
 def is_good(slo: Slo = SLO, *, open_loop: bool = True, **over: Any) -> bool:
-    return bool(good_mask(frame(row(**over)), slo, open_loop=open_loop).iloc[0])
+    return bool(good_mask(frame(row(**over)), slo, open_loop=open_loop)[0])
 
 
 def test_latencies_by_hand() -> None:
-    got = frame(row(planned_s=0.9)).iloc[0]
-    assert got.ttft_s == pytest.approx(0.1)
-    assert got.tpot_s == pytest.approx(0.01)
-    assert got.e2e_s == pytest.approx(0.2)
-    assert got.scheduled_ttft_s == pytest.approx(0.2)
-    assert got.scheduled_e2e_s == pytest.approx(0.3)
+    got = frame(row(planned_s=0.9))
+    assert list(got.ttft_s) == pytest.approx([0.1])
+    assert list(got.tpot_s) == pytest.approx([0.01])
+    assert list(got.e2e_s) == pytest.approx([0.2])
+    assert list(got.scheduled_ttft_s) == pytest.approx([0.2])
+    assert list(got.scheduled_e2e_s) == pytest.approx([0.3])
 
 
 def test_one_token_has_no_tpot_and_does_not_fail_it() -> None:
     one: dict[str, Any] = {"output_tokens": 1, "last_s": 1.1, "itl_max_s": None, "itl_count": 0}
-    assert math.isnan(frame(row(**one)).iloc[0].tpot_s)
+    assert math.isnan(frame(row(**one)).tpot_s[0])
     assert is_good(Slo(ttft=0.5, tpot=0.02, itl=0.02), **one)
     assert not is_good(Slo(ttft=0.05, tpot=0.02), **one)
 
