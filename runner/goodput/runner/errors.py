@@ -1,0 +1,88 @@
+"""Everything that the runner raises on purpose. ``reason`` is what status, records and the outcome show."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+
+class RunnerError(Exception):
+    """Base of this part's errors.
+
+    Attributes:
+        reason: one word for status and records.
+        outcome: what it makes of cells that are still open: ``failed`` where another attempt cannot help.
+    """
+
+    reason: str = "RunnerFailed"
+    outcome: Literal["void", "failed", "not_run"] = "void"
+
+
+class PlanError(RunnerError):
+    """The trial plan cannot be read or cannot be carried out."""
+
+    reason = "InvalidPlan"
+    outcome = "failed"
+
+
+class ServerGoneError(RunnerError):
+    """The server does not answer (any more), or says that its engine is dead."""
+
+    reason = "ServerGone"
+
+
+class ServerMismatchError(RunnerError):
+    """The server is not what the plan says: another model, or a flag that was resolved to something else."""
+
+    reason = "ServerMismatch"
+    outcome = "failed"
+
+
+class RequestRefusedError(RunnerError):
+    """The server refuses an ordinary request; the message has its answer."""
+
+    reason = "RequestRefused"
+    outcome = "failed"
+
+
+class TokensError(RunnerError):
+    """No token ids for prompts: no usable ``/tokenize`` and no tokenIdRange."""
+
+    reason = "NoTokenIds"
+    outcome = "failed"
+
+
+class RunnerLostError(RunnerError):
+    """The server has served requests before, and there is no spool that knows of them."""
+
+    reason = "RunnerLost"
+
+
+class NotIdleError(RunnerError):
+    """Requests were still running or waiting at the deadline."""
+
+    reason = "NotIdle"
+
+
+class CacheNotResetError(RunnerError):
+    """The server said that its prefix cache was not reset."""
+
+    reason = "CacheNotReset"
+
+
+class StoreRefusedError(RunnerError):
+    """The store could not be read, so nobody knows which cells are measured already."""
+
+    reason = "UploadDenied"
+    outcome = "not_run"
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class StoppedError(RunnerError):
+    """Asked to stop, or the trial's deadline has passed."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

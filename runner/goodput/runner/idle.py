@@ -1,0 +1,47 @@
+"""Idle: nothing running, nothing waiting, and counters that no longer move."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from goodput.runner.errors import NotIdleError
+from goodput.runner.snapshot import Snapshot
+from goodput.runner.stop import Stop
+
+GAP_SECONDS = 0.2
+DEADLINE_SECONDS = 60.0
+
+
+def wait_idle(
+    read: Callable[[], Snapshot],
+    stop: Stop,
+    *,
+    gap_seconds: float = GAP_SECONDS,
+    deadline_seconds: float = DEADLINE_SECONDS,
+) -> Snapshot:
+    """Wait for two equal scrapes with running 0 and waiting 0; the second one is the snapshot.
+
+    Counters of the last requests come with the engine's outputs, so one scrape with zeros is not enough. A
+    server that does not say how many requests it has is idle when our own are closed: at once.
+
+    Raises:
+        NotIdleError: not by the deadline.
+        ServerGoneError: it does not answer.
+        StoppedError: asked to stop.
+    """
+    deadline = time.monotonic() + deadline_seconds
+    before: Snapshot | None = None
+    while True:
+        now = read()
+        if not now.known:
+            return now
+        quiet = now.running == 0 and now.waiting == 0
+        if quiet and before is not None and now.same(before):
+            return now
+        if time.monotonic() >= deadline:
+            raise NotIdleError(
+                f"running {now.running:g}, waiting {now.waiting:g} after {deadline_seconds:g} s without new requests"
+            )
+        before = now if quiet else None
+        stop.pause(gap_seconds)

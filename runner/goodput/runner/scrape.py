@@ -1,0 +1,55 @@
+"""Samples of the server's metrics while a cell runs: one thread, one absolute schedule, one file."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from goodput.runner.errors import ServerGoneError
+from goodput.runner.snapshot import Snapshot
+
+INTERVAL_SECONDS = 0.5
+
+
+class Scraper:
+    """Takes a snapshot every ``interval_seconds`` between `start` and `stop`.
+
+    A scrape that fails leaves a gap; the samples are appended to ``file``, one JSON document per line.
+    """
+
+    def __init__(self, read: Callable[[], Snapshot], file: Path, interval_seconds: float = INTERVAL_SECONDS) -> None:
+        self._read = read
+        self._file = file
+        self._interval_seconds = interval_seconds
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="scrape", daemon=True)
+
+    def start(self) -> None:
+        """Begin sampling."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End sampling; returns when the last sample is in the file."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        with self._file.open("a", encoding="utf-8") as file:
+            while not self._stop.wait(max(0.0, due - time.monotonic())):
+                try:
+                    file.write(self._read().model_dump_json(exclude_none=True) + "\n")
+                    file.flush()
+                except ServerGoneError:
+                    pass  # a gap: `columns` sees it in the stamps
+                due = max(due + self._interval_seconds, time.monotonic())
+
+
+def samples(file: Path) -> tuple[Snapshot, ...]:
+    """What a scraper wrote, in order. A line that a crash cut short is left out."""
+    if not file.exists():
+        return ()
+    lines = file.read_text(encoding="utf-8").split("\n")
+    return tuple(Snapshot.model_validate_json(line) for line in lines[:-1] if line)

@@ -1,0 +1,143 @@
+"""The server's HTTP interface outside the hot path. Endpoints that a server lacks answer None."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx
+
+from goodput.analysis.schema import Endpoint
+from goodput.runner.contract import ServerFacts
+from goodput.runner.errors import PlanError, RequestRefusedError, ServerGoneError
+
+_MISSING = frozenset({404, 405, 501})
+_BODY_IN_MESSAGES = 300
+
+
+class Server:
+    """Calls to one server address. Not shared between threads; use `sibling` for another one.
+
+    Raises from every call: `ServerGoneError` where nothing answers, or a 5xx does.
+    """
+
+    def __init__(self, facts: ServerFacts, *, model: str, timeout_seconds: float = 10.0) -> None:
+        self.facts = facts
+        self.model = model
+        self.headers = authorization(facts)
+        self._timeout_seconds = timeout_seconds
+        # Proxy variables of the environment must not come between runner and server.
+        self._client = httpx.Client(base_url=facts.url, headers=self.headers, timeout=timeout_seconds, trust_env=False)
+
+    def sibling(self, *, timeout_seconds: float | None = None) -> Server:
+        """The same server over connections of its own."""
+        return Server(self.facts, model=self.model, timeout_seconds=timeout_seconds or self._timeout_seconds)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._client.close()
+
+    def healthy(self) -> bool | None:
+        """``GET /health``; None where there is no such endpoint."""
+        return None if self._call("GET", "/health") is None else True
+
+    def version(self) -> str | None:
+        """``GET /version``."""
+        version = _object(self._call("GET", "/version")).get("version")
+        return version if isinstance(version, str) else None
+
+    def models(self) -> list[dict[str, Any]] | None:
+        """The entries of ``GET /v1/models``."""
+        data = _object(self._call("GET", "/v1/models")).get("data")
+        return [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else None
+
+    def info(self) -> dict[str, Any] | None:
+        """``GET /server_info``: only in vLLM's development mode."""
+        return _object(self._call("GET", "/server_info", params={"config_format": "json"})) or None
+
+    def metrics(self) -> str | None:
+        """The text of ``GET /metrics``."""
+        answer = self._call("GET", "/metrics", headers={"Accept": "text/plain; version=0.0.4"})
+        return None if answer is None else answer.text
+
+    def tokenize(
+        self, *, prompt: str | None = None, messages: Sequence[Mapping[str, str]] | None = None
+    ) -> list[int] | None:
+        """Token ids of a text without special tokens, or of messages with the chat template around them."""
+        body: dict[str, Any] = {"model": self.model}
+        if messages is None:
+            body |= {"prompt": prompt, "add_special_tokens": False}
+        else:
+            body |= {"messages": list(messages), "add_generation_prompt": True}
+        tokens = _object(self._call("POST", "/tokenize", json=body)).get("tokens")
+        return tokens if isinstance(tokens, list) and all(isinstance(token, int) for token in tokens) else None
+
+    def reset_prefix_cache(self) -> bool | None:
+        """``POST /reset_prefix_cache``: whether it was reset; None where the server cannot, or does not say.
+
+        vLLM says ``{"success": …}`` since 0.26; before, the answer is always empty (research: vllm#46893).
+        """
+        success = _object(self._call("POST", "/reset_prefix_cache")).get("success")
+        return success if isinstance(success, bool) else None
+
+    def complete(self, endpoint: Endpoint, text: str) -> None:
+        """One real request for one token.
+
+        Raises:
+            RequestRefusedError: it was not answered with a choice; the message has the answer's beginning.
+        """
+        path, body = completion(endpoint, self.model, text)
+        try:
+            answer = self._client.post(path, json=body, timeout=max(60.0, self._timeout_seconds))
+        except httpx.HTTPError as error:
+            raise ServerGoneError(f"POST {path}: {_words(error)}") from error
+        if answer.status_code >= 500:
+            raise ServerGoneError(f"POST {path}: {answer.status_code} {answer.text[:_BODY_IN_MESSAGES]}")
+        if answer.status_code != 200 or not _object(answer).get("choices"):
+            raise RequestRefusedError(f"POST {path}: {answer.status_code} {answer.text[:_BODY_IN_MESSAGES]}")
+
+    def _call(self, method: str, path: str, **options: Any) -> httpx.Response | None:
+        try:
+            answer = self._client.request(method, path, **options)
+        except httpx.HTTPError as error:
+            raise ServerGoneError(f"{method} {path}: {_words(error)}") from error
+        if answer.status_code in _MISSING:
+            return None
+        if answer.status_code >= 500:
+            raise ServerGoneError(f"{method} {path}: {answer.status_code}")
+        return answer if answer.is_success else None
+
+
+def authorization(facts: ServerFacts) -> dict[str, str]:
+    """The header that carries the API key, empty where there is none.
+
+    Raises:
+        PlanError: the variable that should hold the key is not set.
+    """
+    if facts.api_key_env is None:
+        return {}
+    key = os.environ.get(facts.api_key_env)
+    if not key:
+        raise PlanError(f"the environment variable {facts.api_key_env} (API key of the server) is not set")
+    return {"Authorization": f"Bearer {key}"}
+
+
+def completion(endpoint: Endpoint, model: str, text: str) -> tuple[str, dict[str, Any]]:
+    """Path and body of a request for one token that is not streamed."""
+    if endpoint == "chat":
+        messages = [{"role": "user", "content": text}]
+        return "/v1/chat/completions", {"model": model, "messages": messages, "max_completion_tokens": 1}
+    return "/v1/completions", {"model": model, "prompt": text, "max_tokens": 1}
+
+
+def _object(answer: httpx.Response | None) -> dict[str, Any]:
+    try:
+        document = None if answer is None else answer.json()
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _words(error: httpx.HTTPError) -> str:
+    return f"{type(error).__name__} {error}".strip()

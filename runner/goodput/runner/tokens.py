@@ -1,0 +1,123 @@
+"""Token ids for prompts: ids that the model certainly knows, and chat text of an exact length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from goodput.runner.contract import TrialPlan
+from goodput.runner.errors import TokensError
+from goodput.runner.load.prompts import FittedText, Ids, PromptSource, RandomIds
+from goodput.runner.server import Server
+
+_TOGETHER = 16  # words of one request while single-token words are looked for
+_TRIES = 8
+
+
+@cache
+def words() -> tuple[str, ...]:
+    """The bundled list of plain English words."""
+    return tuple(files("goodput.runner").joinpath("words.txt").read_text(encoding="utf-8").split())
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What prompts of a trial are drawn from.
+
+    Attributes:
+        pool: token ids.
+        fit: turns drawn ids into chat text of exactly ``n`` tokens, template included; None for completions.
+    """
+
+    pool: Sequence[int]
+    fit: Callable[[Ids, int], str] | None = None
+
+    def prompts(self, seed: int) -> PromptSource:
+        """The prompts of one load point: a pure function of seed and index."""
+        source = RandomIds(self.pool, seed)
+        return source if self.fit is None else FittedText(source, self.fit)
+
+
+def vocabulary(server: Server, plan: TrialPlan) -> Vocabulary:
+    """Learn which ids to use from the server's ``/tokenize``, else take the plan's token id range.
+
+    Raises:
+        TokensError: neither gives ids, or chat text cannot be counted.
+    """
+    if plan.endpoint == "chat":
+        spelled = single_token_words(lambda text: server.tokenize(prompt=text))
+        fitter = ChatFitter(spelled, lambda text: _count_chat(server, text))
+        return Vocabulary(sorted(spelled), fitter)
+    if plan.token_id_range is not None:
+        return Vocabulary(range(*plan.token_id_range))
+    ids = server.tokenize(prompt=" ".join(words()))
+    if not ids or len(set(ids)) < 2:
+        raise TokensError("the server has no /tokenize; set workload.tokenIdRange to ids that the model knows")
+    return Vocabulary(sorted(set(ids)))
+
+
+def single_token_words(tokenize: Callable[[str], list[int] | None]) -> dict[int, str]:
+    """Token id → word, for the listed words that are one token when they follow a space.
+
+    Words are asked for in groups; a group with as many tokens as words is understood at once, others are
+    halved. Raises `TokensError` where the server cannot tokenize or knows fewer than two such words.
+    """
+    found: dict[int, str] = {}
+    groups = [words()[start : start + _TOGETHER] for start in range(0, len(words()), _TOGETHER)]
+    while groups:
+        group = groups.pop()
+        ids = tokenize(" " + " ".join(group))
+        if ids is None:
+            raise TokensError("chat prompts of exact length need the server's /tokenize")
+        if len(ids) == len(group):
+            found |= dict(zip(ids, group, strict=True))
+        elif len(group) > 1:
+            groups += [group[: len(group) // 2], group[len(group) // 2 :]]
+    if len(found) < 2:
+        raise TokensError("no listed word is a single token of this model")
+    return found
+
+
+class ChatFitter:
+    """Finds the words of a message so that it has exactly the asked number of tokens, chat template included.
+
+    Args:
+        spelled: token id → word.
+        count: tokens of a message with the template around it, as the server counts.
+    """
+
+    def __init__(self, spelled: dict[int, str], count: Callable[[str], int]) -> None:
+        self._spelled = spelled
+        self._count = count
+        ids = sorted(spelled)[:2]
+        self._template_tokens = count(self._text(ids)) - len(ids)
+
+    def __call__(self, ids: Ids, n: int) -> str:
+        """Text of ``n`` tokens from the first of ``ids``.
+
+        Raises:
+            TokensError: the template alone is as long, or no number of words gives exactly ``n``.
+        """
+        length = n - self._template_tokens
+        drawn = [int(token) for token in ids]
+        tried: set[int] = set()
+        while 0 < length <= len(drawn) and length not in tried and len(tried) < _TRIES:
+            tried.add(length)
+            text = self._text(drawn[:length])
+            counted = self._count(text)
+            if counted == n:
+                return text
+            length += n - counted
+        raise TokensError(f"no chat message of exactly {n} tokens (the template has {self._template_tokens})")
+
+    def _text(self, ids: Sequence[int]) -> str:
+        return " ".join(self._spelled[token] for token in ids)
+
+
+def _count_chat(server: Server, text: str) -> int:
+    ids = server.tokenize(messages=[{"role": "user", "content": text}])
+    if ids is None:
+        raise TokensError("chat prompts of exact length need the server's /tokenize with messages")
+    return len(ids)

@@ -1,0 +1,135 @@
+"""What makes a cell void. A void cell is kept and shown, and never ranked.
+
+One rule per row of `RULES`; the first that objects gives the reason. Not here yet: a TPOT below what the
+memory bandwidth allows, which needs the device's bandwidth and the model's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from goodput.analysis.schema import Client, Counts, ServerColumns
+from goodput.runner import names
+from goodput.runner.snapshot import Snapshot
+
+SENT_RATIO = 0.98
+LAG_SECONDS = 0.010
+USED_RATIO = 0.5
+HIT_RATIO = 0.01
+STEP_SECONDS = 0.0005
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that is judged of one cell.
+
+    Attributes:
+        opening: idle snapshot before.
+        closing: idle snapshot after; None where the same address did not give one.
+        client: how the load client fared.
+        server: columns; None where the server exposes none.
+        open_loop: arrivals were planned.
+        fresh_prompts: the prefix cache was empty and no prompt repeats, so hits must be about 0.
+    """
+
+    opening: Snapshot
+    closing: Snapshot | None
+    client: Client
+    server: ServerColumns | None
+    open_loop: bool
+    fresh_prompts: bool
+
+
+Check = Callable[[Facts], str | None]
+
+
+def verdict(facts: Facts) -> tuple[str, str] | None:
+    """(reason, message) of the first rule that objects, None for a valid cell."""
+    for reason, check in RULES:
+        message = check(facts)
+        if message is not None:
+            return reason, message
+    return None
+
+
+def warnings(counts: Counts | None, server: ServerColumns | None, responses: int) -> tuple[str, ...]:
+    """Differences that void nothing: client and server do not agree on how many requests finished.
+
+    Args:
+        counts: of the window; None where nothing was measured.
+        server: its counters cover lead-in and tail too.
+        responses: complete responses that the client got over the whole cell.
+    """
+    found: list[str] = []
+    if server is not None and not server.complete:
+        found.append("MetricsGap: no samples over more than 3 intervals of the window; the gauges are null")
+    if server is not None and server.requests_finished is not None:
+        finished = sum(count for reason, count in server.requests_finished.items() if reason in ("stop", "length"))
+        if finished != responses:
+            found.append(f"the server finished {finished:g} requests, the client got {responses} complete responses")
+    if counts is not None and counts.attempted == 0:
+        found.append("no request was planned inside the window")
+    return tuple(found)
+
+
+def _server_gone(facts: Facts) -> str | None:
+    return None if facts.closing is not None else "the closing snapshot could not be read from the same address"
+
+
+def _server_restarted(facts: Facts) -> str | None:
+    before, after = facts.opening.start_time, None if facts.closing is None else facts.closing.start_time
+    if before is None or after is None or before == after:
+        return None
+    return f"the server's process started at {after:.3f}, not at {before:.3f}"
+
+
+def _counter_reset(facts: Facts) -> str | None:
+    if facts.closing is None:
+        return None
+    for name in names.COUNTERS:
+        before, after = getattr(facts.opening, name), getattr(facts.closing, name)
+        if before is not None and after is not None and after < before:
+            return f"{name} went from {before:g} to {after:g}"
+    return None
+
+
+def _client_short(facts: Facts) -> str | None:
+    planned, sent = facts.client.planned, facts.client.sent
+    return f"sent {sent} of {planned} planned requests" if sent < SENT_RATIO * planned else None
+
+
+def _schedule_lag(facts: Facts) -> str | None:
+    lag = facts.client.send_lag_p99_seconds
+    if not facts.open_loop or lag is None or lag <= LAG_SECONDS:
+        return None
+    return f"1 % of requests were sent {lag * 1000:.1f} ms or more after their planned time"
+
+
+def _client_saturated(facts: Facts) -> str | None:
+    used = facts.client.used_ratio
+    return None if used is None or used <= USED_RATIO else f"the client used {used:.0%} of its own ceiling"
+
+
+def _prefix_hit(facts: Facts) -> str | None:
+    ratio = None if facts.server is None else facts.server.prefix_hit_ratio
+    if not facts.fresh_prompts or ratio is None or ratio <= HIT_RATIO:
+        return None
+    return f"{ratio:.1%} of prompt tokens came from the prefix cache, planned is 0 %"
+
+
+def _clock_step(facts: Facts) -> str | None:
+    step = facts.client.clock_step_seconds
+    return None if abs(step) <= STEP_SECONDS else f"the wall clock stepped by {step * 1000:.2f} ms"
+
+
+RULES: tuple[tuple[str, Check], ...] = (
+    ("ServerGone", _server_gone),
+    ("ServerRestarted", _server_restarted),
+    ("CounterReset", _counter_reset),
+    ("ClientShort", _client_short),
+    ("ScheduleLag", _schedule_lag),
+    ("ClientSaturated", _client_saturated),
+    ("PrefixHit", _prefix_hit),
+    ("ClockStep", _clock_step),
+)
