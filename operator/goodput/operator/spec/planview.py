@@ -1,0 +1,135 @@
+"""What `goodput plan` does: reads a sweep's file, and writes the plan as text. No cluster is needed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from goodput.operator.spec.errors import MISSING, Problem, SpecError
+from goodput.operator.spec.resolve import resolve
+from goodput.operator.sweep import Sweep
+
+_FILE = "file://"
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader, which also refuses a key that is written twice, as kubectl does."""
+
+
+def _map(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
+    for number, key in enumerate(keys):
+        if key in keys[:number]:
+            raise yaml.MarkedYAMLError(problem=f"key {key!r} is written twice", problem_mark=node.start_mark)
+    loader.flatten_mapping(node)
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _map)
+
+
+def read_document(path: Path) -> Mapping[str, Any]:
+    """The BenchmarkSweep document in a YAML or JSON file.
+
+    Raises:
+        SpecError: the file cannot be read, is no YAML, or holds no document or several.
+    """
+    try:
+        documents = [found for found in yaml.load_all(path.read_bytes(), _Loader) if found is not None]
+    except OSError as error:
+        raise _refused(path, f"cannot be read: {error.strerror}", "name a file that exists") from error
+    except yaml.YAMLError as error:
+        raise _refused(path, f"is no YAML: {' '.join(str(error).split())}", "correct it there") from error
+    if len(documents) != 1 or not isinstance(documents[0], Mapping):
+        message = f"holds {len(documents)} documents, not one BenchmarkSweep"
+        raise _refused(path, message, "write one BenchmarkSweep per file")
+    return documents[0]
+
+
+def load_file(path: str | Path) -> Sweep:
+    """The resolved sweep of a file, for one machine.
+
+    A relative ``file://`` URI (``file://./results``) is relative to the current folder, as a path on the
+    command line is; the sweep's identity keeps it as written.
+
+    Raises:
+        SpecError: with all problems that were found.
+    """
+    return with_absolute_results(resolve(read_document(Path(path))), Path.cwd())
+
+
+def with_absolute_results(sweep: Sweep, folder: Path) -> Sweep:
+    """The sweep with a relative ``file://`` results URI made absolute against a folder."""
+    uri = sweep.spec.results.uri
+    if not uri.startswith(_FILE):
+        return sweep
+    parts = urlsplit(uri)
+    path = folder / (parts.netloc + parts.path)
+    results = sweep.spec.results.model_copy(update={"uri": f"{_FILE}{path.resolve()}"})
+    return replace(sweep, spec=sweep.spec.model_copy(update={"results": results}))
+
+
+def render_plan(sweep: Sweep) -> str:
+    """The plan as plain text: size and estimate, configs with their exact command, loads, every cell."""
+    sections = (_summary(sweep), _configs(sweep), _loads(sweep), _cells(sweep))
+    return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
+
+
+def _summary(sweep: Sweep) -> Iterator[str]:
+    blocks = len(sweep.blocks)
+    servers = len(sweep.configs) * blocks + len(sweep.sentinels)
+    hours = f", {sweep.estimate_gpu_hours:.2g} GPU hours" if sweep.estimate_gpu_hours else ""
+    sentinel = f" + {len(sweep.sentinels)} sentinel starts" if sweep.sentinel else ""
+    yield f"sweep {sweep.name} ({sweep.evidence}), results in {sweep.spec.results.uri}/sweep={sweep.folder}"
+    yield (
+        f"{len(sweep.configs)} configs x {len(sweep.loads)} loads x {blocks} blocks{sentinel} "
+        f"= {sweep.planned_cells} cells in {servers} server starts"
+    )
+    yield f"estimate: {_span(sweep.estimate_seconds)}{hours} with parallelism {sweep.spec.plan.parallelism}"
+
+
+def _configs(sweep: Sweep) -> Iterator[str]:
+    yield "configs"
+    for config in sweep.configs:
+        mark = "  (reference)" if config.id == sweep.reference else ""
+        gpus = f"  {config.gpus} GPU" if config.gpus else ""
+        yield f"  {config.id}  {config.label}{gpus}{mark}"
+        yield f"    {shlex.join(config.command)}"
+
+
+def _loads(sweep: Sweep) -> Iterator[str]:
+    yield "loads"
+    for step in sweep.loads:
+        load = step.load
+        window = f"{load.window_requests} requests" if load.window_requests else f"{load.window_seconds:g} s"
+        yield (
+            f"  {load.id}  {load.label}  {load.arrival}, window {window}, "
+            f"lead-in {step.lead_in_seconds:g} s, drain at most {step.drain_seconds:g} s"
+        )
+
+
+def _cells(sweep: Sweep) -> Iterator[str]:
+    yield "cells, in the order of their server starts"
+    wide = max(len(config.label) for config in sweep.configs)
+    for block, config_id in sweep.sequence():
+        for step in sweep.loads:
+            label = sweep.by_id[config_id].label
+            yield f"  block {block:>3}  {config_id}  {label:<{wide}}  {step.load.label:<18}  not_run"
+
+
+def _span(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def _refused(path: Path, message: str, fix: str) -> SpecError:
+    return SpecError((Problem(str(path), MISSING, message, fix),))

@@ -1,0 +1,151 @@
+"""From a BenchmarkSweep document to a resolved sweep, or to everything that is wrong with it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from goodput.analysis import ids
+from goodput.analysis.schema import Config
+from goodput.operator.spec.errors import MISSING, Problem, SpecError
+from goodput.operator.spec.estimate import SENTINEL_ABOVE_SECONDS, estimate, least_trial_seconds
+from goodput.operator.spec.flagcheck import flag_problems
+from goodput.operator.spec.grid import count, expand, load_points, reference_of, too_large
+from goodput.operator.spec.models import SweepSpec
+from goodput.operator.spec.notbuilt import unbuilt_problems
+from goodput.operator.spec.parse import parse_spec
+from goodput.operator.spec.podguard import template_problems
+from goodput.operator.spec.rules import shape_problems
+from goodput.operator.spec.serverrules import gpu_count_problems, server_problems
+from goodput.operator.sweep import LoadStep, Sweep
+
+LEAD_IN_LEAST_SECONDS = 10.0
+LEAD_IN_REQUESTS = 5
+UNPLANNED_REQUEST_SECONDS = 2.0
+DRAIN_LEAST_SECONDS = 60.0
+
+#: May change while the sweep exists, so they are not part of a local sweep's identity.
+_MUTABLE = ("suspend", "cancel", "budget", "retention")
+
+
+def resolve(
+    document: Mapping[str, Any], *, namespace: str = "local", name: str | None = None, uid: str | None = None
+) -> Sweep:
+    """The resolved sweep of a whole BenchmarkSweep document.
+
+    With ``uid`` the sweep is a cluster's, and its folder carries the UID. Without, it is one machine's, and its
+    folder carries a hash of the immutable spec, so that running it again resumes.
+
+    Raises:
+        SpecError: with all problems that were found.
+    """
+    metadata = document.get("metadata")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    name = name or str(metadata.get("name") or "")
+    if not name:
+        raise SpecError((Problem("metadata.name", MISSING, "is required", "name the sweep"),))
+    spec = parse_spec(document)
+    in_cluster = uid is not None
+    _refuse(_before_expansion(name, spec, in_cluster=in_cluster))
+    _refuse(flag_problems(spec))
+    configs = expand(spec)
+    reference = reference_of(spec, configs)
+    steps = load_steps(spec)
+    _refuse((*server_problems(spec, configs), *_budget_problems(spec, configs, steps)))
+    sentinel = spec.plan.sentinel == "on" or (
+        spec.plan.sentinel == "auto" and estimate(spec, configs, steps).seconds > SENTINEL_ABOVE_SECONDS
+    )
+    sentinels = spec.plan.blocks.min + 1 if sentinel else 0
+    expected = estimate(spec, configs, steps, sentinels=sentinels)
+    return Sweep(
+        namespace=namespace,
+        name=name,
+        uid=uid or immutable_hash(spec),
+        folder=f"{namespace}.{name}.{uid[:8]}" if uid else f"local.{name}.{immutable_hash(spec)}",
+        generation=int(metadata.get("generation", 1)),
+        spec=spec,
+        evidence="synthetic" if spec.engines[0].kind == "simulated" else "measured",
+        configs=configs,
+        loads=steps,
+        reference=reference.id,
+        sentinel=sentinel,
+        estimate_seconds=expected.seconds,
+        estimate_gpu_hours=expected.gpu_hours,
+    )
+
+
+def immutable_hash(spec: SweepSpec) -> str:
+    """First eight hex digits of SHA-256 over what cannot change while the sweep exists."""
+    fixed = spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=set(_MUTABLE))
+    fixed["plan"].pop("parallelism", None)
+    fixed["plan"]["blocks"].pop("max", None)
+    fixed["results"].pop("credentialsSecretRef", None)
+    return hashlib.sha256(ids.canonical(fixed)).hexdigest()[:8]
+
+
+def load_steps(spec: SweepSpec) -> tuple[LoadStep, ...]:
+    """Load points with lead-in and drain deadline, the same for all configs."""
+    lead_in = lead_in_seconds(spec)
+    return tuple(_step(LoadStep(load, lead_in, DRAIN_LEAST_SECONDS)) for load in load_points(spec))
+
+
+def lead_in_seconds(spec: SweepSpec) -> float:
+    """Load before the window: as asked, else max(10 s, 5 × the longest planned request)."""
+    if spec.workload.lead_in_seconds is not None:
+        return spec.workload.lead_in_seconds
+    slo = spec.slo
+    longest = UNPLANNED_REQUEST_SECONDS
+    if slo.e2e_seconds is not None:
+        longest = slo.e2e_seconds
+    elif slo.ttft_seconds is not None and slo.tpot_seconds is not None:
+        longest = slo.ttft_seconds + slo.tpot_seconds * (max(spec.workload.output_tokens) - 1)
+    return max(LEAD_IN_LEAST_SECONDS, LEAD_IN_REQUESTS * longest)
+
+
+def _step(step: LoadStep) -> LoadStep:
+    """The drain deadline is max(60 s, window)."""
+    load = step.load
+    window = load.window_seconds
+    if window is None:
+        window = (load.window_requests or 0) / (load.request_rate or load.concurrency or 1)
+    return replace(step, drain_seconds=max(DRAIN_LEAST_SECONDS, window))
+
+
+def _before_expansion(name: str, spec: SweepSpec, *, in_cluster: bool) -> Iterator[Problem]:
+    yield from too_large(count(spec))
+    yield from shape_problems(name, spec, in_cluster=in_cluster)
+    yield from unbuilt_problems(spec)
+    yield from template_problems(spec)
+    yield from gpu_count_problems(spec)
+    if in_cluster and spec.results.uri.startswith("file://"):
+        fix = "name an object store: s3://, gs:// or az://"
+        yield Problem("spec.results.uri", spec.results.uri, "pods share no files", fix)
+
+
+def _budget_problems(spec: SweepSpec, configs: tuple[Config, ...], steps: tuple[LoadStep, ...]) -> Iterator[Problem]:
+    least = least_trial_seconds(steps)
+    deadline = spec.budget.deadline_seconds
+    if deadline is not None and deadline < least:
+        yield Problem(
+            "spec.budget.deadline",
+            f"{deadline:g}s",
+            f"is less than one trial needs ({least:.0f} s)",
+            "raise it, or measure fewer loads",
+        )
+    hours = spec.budget.max_gpu_hours
+    needed = min(config.gpus for config in configs) * least / 3600
+    if hours is not None and hours < needed:
+        yield Problem(
+            "spec.budget.maxGpuHours",
+            hours,
+            f"is less than one trial needs ({needed:.2g} GPU hours)",
+            "raise it, or measure fewer loads",
+        )
+
+
+def _refuse(problems: Iterator[Problem] | tuple[Problem, ...]) -> None:
+    found = tuple(problems)
+    if found:
+        raise SpecError(found)
