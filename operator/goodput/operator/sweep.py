@@ -17,6 +17,12 @@ from goodput.analysis.schema import Config, Evidence, Load, SpecDocument
 if TYPE_CHECKING:
     from goodput.operator.spec.models import EngineSpec, SweepSpec
 
+IDLE_DEADLINE_SECONDS = 60.0
+"""How long the runner waits for an idle server, before and after each cell (DESIGN §6)."""
+
+TRIAL_MARGIN_SECONDS = 300.0
+"""Verifying, the client's own ceiling, and commits."""
+
 
 @dataclass(frozen=True, order=True)
 class TrialId:
@@ -46,14 +52,17 @@ class LoadStep:
     drain_seconds: float
 
     @property
+    def window_seconds(self) -> float:
+        """Expected length of the window."""
+        if self.load.window_seconds is not None:
+            return self.load.window_seconds
+        requests = self.load.window_requests or 0
+        return requests / (self.load.request_rate or float(self.load.concurrency or 1))
+
+    @property
     def seconds(self) -> float:
         """Expected wall time of the cell: lead-in, window and a short drain."""
-        window = self.load.window_seconds
-        if window is None:
-            requests = self.load.window_requests or 0
-            rate = self.load.request_rate or float(self.load.concurrency or 1)
-            window = requests / rate
-        return self.lead_in_seconds + window + min(self.drain_seconds, 3.0)
+        return self.lead_in_seconds + self.window_seconds + min(self.drain_seconds, 3.0)
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,15 @@ class Sweep:
     sentinel: bool  # resolved once, at acceptance
     estimate_seconds: float
     estimate_gpu_hours: float
+
+    @property
+    def trial_deadline_seconds(self) -> float:
+        """How long a runner may take for a whole trial: every step at its own deadline, and room for commits."""
+        cells = sum(
+            step.lead_in_seconds + 2 * step.window_seconds + step.drain_seconds + 2 * IDLE_DEADLINE_SECONDS
+            for step in self.loads
+        )
+        return TRIAL_MARGIN_SECONDS + self.spec.workload.warmup.max_seconds + cells
 
     @property
     def blocks(self) -> tuple[str, ...]:

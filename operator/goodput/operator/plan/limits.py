@@ -31,3 +31,6 @@ MAX_DISRUPTIONS = 10
 
 RESYNC_SECONDS = 60.0
 """The longest time between two looks while something runs: events can be lost."""
+
+UPLOAD_HOLD_SECONDS = 3600.0
+"""How long finished cells wait for a store that refuses (`TrialPlan.upload_hold_seconds`)."""

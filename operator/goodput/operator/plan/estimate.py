@@ -1,0 +1,52 @@
+"""How much is left: from the plan's estimate at first, from the trials that have run as soon as there are any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from goodput.operator.plan.view import View
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Of the whole sweep: server starts and GPU hours; and the seconds that are left."""
+
+    trials: int
+    gpu_hours: float
+    remaining_seconds: float
+
+
+def estimate(view: View) -> Estimate:
+    """What the sweep takes if every open pair needs one more attempt."""
+    planned = max(1, len(view.pairs))
+    servers = min(view.policy.parallelism, len(view.sweep.configs))
+    per_trial = _measured_seconds(view) or view.sweep.estimate_seconds * servers / planned
+    waiting = 0
+    running = 0.0
+    for pair in view.pairs.values():
+        if view.fate(pair)[0] != "open":
+            continue
+        begun = max((trial.memory.created for _, trial in pair.attempts if trial.memory.ended is None), default=None)
+        if begun is None:
+            waiting += 1
+        else:
+            running += max(0.0, per_trial - (view.now - begun))
+    share = (running + waiting * per_trial) / servers
+    per_trial_gpu_hours = view.sweep.estimate_gpu_hours / planned
+    left_gpu_hours = (running / per_trial + waiting) * per_trial_gpu_hours if per_trial else 0.0
+    return Estimate(
+        trials=len(view.observed.trials) + waiting,
+        gpu_hours=view.spent.gpu_seconds / 3600 + left_gpu_hours,
+        remaining_seconds=share,
+    )
+
+
+def _measured_seconds(view: View) -> float | None:
+    """Mean wall time of the trials that measured everything that was asked."""
+    times = [
+        trial.memory.server_gone - trial.memory.created
+        for pair in view.pairs.values()
+        for (_, trial), (end, _) in zip(pair.attempts, pair.ends, strict=True)
+        if end == "done" and trial.memory.server_gone is not None
+    ]
+    return sum(times) / len(times) if times else None
