@@ -1,1 +1,1 @@
-"""What can be benchmarked besides vLLM. Stands alone: it imports no other part and is only started, never called."""
+"""What can be benchmarked besides vLLM. Imports no other part; it is started as a process, never called."""

@@ -82,9 +82,7 @@ async def _run(namespace: Namespace, config: EngineConfig, profile: Profile) -> 
     await _shut_down(server, site, runner, namespace.shutdown_timeout)
 
 
-async def _shut_down(
-    server: SimulatedServer, site: web.TCPSite, runner: web.AppRunner, timeout_seconds: int
-) -> None:
+async def _shut_down(server: SimulatedServer, site: web.TCPSite, runner: web.AppRunner, timeout_seconds: int) -> None:
     mode = "drain" if timeout_seconds > 0 else "abort"
     _log.info("[shutdown] API server: shutdown triggered, mode=%s timeout=%ds", mode, timeout_seconds)
     await site.stop()
@@ -117,9 +115,7 @@ def _log_config(namespace: Namespace, config: EngineConfig, profile: Profile) ->
         _log.info("The profile runs at most %d request(s) at once.", profile.max_running)
     _log.info("Using max model len %d", scheduler.max_model_len)
     if scheduler.enable_chunked_prefill:
-        _log.info(
-            "Chunked prefill is enabled with max_num_batched_tokens=%d.", scheduler.max_num_batched_tokens
-        )
+        _log.info("Chunked prefill is enabled with max_num_batched_tokens=%d.", scheduler.max_num_batched_tokens)
     if scheduler.max_num_batched_tokens > scheduler.max_num_seqs * scheduler.max_model_len:
         _log.warning(
             "max_num_batched_tokens (%d) exceeds max_num_seqs * max_model_len (%d). "
@@ -141,7 +137,7 @@ def _log_ready(config: EngineConfig, seconds: float) -> None:
 
 
 async def _log_statistics(server: SimulatedServer) -> None:
-    """vLLM's line of every 10 s, while there is something to say."""
+    """The line that vLLM logs every 10 s, while there is something to say."""
     stats = server.stats
     prompt, generated = 0, 0
     while True:
@@ -155,7 +151,8 @@ async def _log_statistics(server: SimulatedServer) -> None:
             hits = 100 * stats.prefix_hits / stats.prefix_queries if stats.prefix_queries else 0.0
             _log.info(
                 "Engine 000: Avg prompt throughput: %.1f tokens/s, Avg generation throughput: %.1f tokens/s, "
-                "Running: %d reqs, Waiting: %d reqs, GPU KV cache usage: %.1f%%, Prefix cache hit rate: %.1f%%",
+                "Running: %d reqs, Waiting: %d reqs, GPU KV cache usage: %.1f%%, "
+                "Prefix cache hit rate: %.1f%%",
                 *rates,
                 stats.running,
                 stats.waiting,

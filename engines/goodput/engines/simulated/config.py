@@ -42,8 +42,7 @@ class SchedulerConfig:
             )
         if self.max_num_active_seqs is not None and self.max_num_active_seqs > seqs:
             raise ValueError(
-                f"max_num_active_seqs ({self.max_num_active_seqs}) cannot be greater than "
-                f"max_num_seqs ({seqs})."
+                f"max_num_active_seqs ({self.max_num_active_seqs}) cannot be greater than max_num_seqs ({seqs})."
             )
         if self.long_prefill_token_threshold > length:
             raise ValueError(

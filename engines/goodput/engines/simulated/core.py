@@ -93,9 +93,7 @@ class EngineCore:
             self.scheduler.abort(request)
         return StepResult(plan, self._begin_ns, self._end_ns, yielding, previous, aborted)
 
-    def target_output_tokens(
-        self, uid: int, *, limit: int, min_tokens: int, ignore_eos: bool
-    ) -> tuple[int, bool]:
+    def target_output_tokens(self, uid: int, *, limit: int, min_tokens: int, ignore_eos: bool) -> tuple[int, bool]:
         """(length, whether it ends by itself) of a request's output, at most `limit` tokens.
 
         A request that may stop does so after a length drawn from a geometric distribution around the

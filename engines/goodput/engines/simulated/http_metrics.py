@@ -1,9 +1,9 @@
 """The `http_*` metrics that vLLM gets from prometheus-fastapi-instrumentator, by the same names."""
 
 import time
-from collections.abc import Awaitable, Callable
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import CollectorRegistry, Counter, Histogram, Summary
 
 _EXCLUDED = frozenset({"/metrics", "/health", "/load", "/ping", "/version", "/server_info"})
@@ -12,7 +12,6 @@ _HIGH_RESOLUTION = (
     *(10.0, 30.0, 60.0),
 )
 _LOW_RESOLUTION = (0.1, 0.5, 1.0)
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class HttpMetrics:
@@ -41,26 +40,24 @@ class HttpMetrics:
         )
         self._duration_fine = Histogram(
             "http_request_duration_highr_seconds",
-            "Latency with many buckets but no API specific labels. Made for more accurate percentile "
-            "calculations. ",
+            "Latency with many buckets but no API specific labels. Made for more accurate percentile calculations. ",
             buckets=_HIGH_RESOLUTION,
             registry=registry,
         )
         self._duration = Histogram(
             "http_request_duration_seconds",
-            "Latency with only few buckets by handler. Made to be only used if aggregation by handler is "
-            "important. ",
+            "Latency with only few buckets by handler. Made to be only used if aggregation by handler is important. ",
             ("method", "handler"),
             buckets=_LOW_RESOLUTION,
             registry=registry,
         )
 
     @property
-    def middleware(self) -> Callable[[web.Request, _Handler], Awaitable[web.StreamResponse]]:
+    def middleware(self) -> Middleware:
         """For the aiohttp application."""
 
         @web.middleware
-        async def measure(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
             if request.path in _EXCLUDED or request.match_info.route.resource is None:
                 return await handler(request)
             begin = time.perf_counter()

@@ -142,6 +142,4 @@ class EngineLoop:
         self.max_late_ns = max(self.max_late_ns, late_ns)
         if late_ns > _LATE_WARNING_NS and self._end_ns > self._last_warning_ns + _WARNING_INTERVAL_NS:
             self._last_warning_ns = self._end_ns
-            _log.warning(
-                "The step clock is %.0f ms late: this machine is too slow for the load.", late_ns / 1e6
-            )
+            _log.warning("The step clock is %.0f ms late: this machine is too slow for the load.", late_ns / 1e6)

@@ -12,6 +12,7 @@ each takes exactly 1 / rate seconds, spread evenly over its steps.
 """
 
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -147,7 +148,8 @@ def load_profile(name_or_path: str) -> Profile:
         ProfileError: unknown name, unreadable file, or content that is no profile.
     """
     if "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
-        source, where = Path(name_or_path), name_or_path
+        source: Traversable = Path(name_or_path)
+        where = name_or_path
     else:
         if name_or_path not in profile_names():
             raise ProfileError(

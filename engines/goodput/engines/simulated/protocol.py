@@ -174,8 +174,7 @@ def _check_limit(limit: int, name: str, max_model_len: int) -> None:
         raise RequestError(f"{name} must be at least 1, got {limit}.", param=name)
     if limit > max_model_len:
         raise RequestError(
-            f"{name}={limit} cannot be greater than max_model_len={max_model_len}. "
-            "Please request fewer output tokens.",
+            f"{name}={limit} cannot be greater than max_model_len={max_model_len}. Please request fewer output tokens.",
             param=name,
         )
 

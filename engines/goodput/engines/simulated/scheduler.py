@@ -42,9 +42,7 @@ class StepPlan:
 class Scheduler:
     """Holds the queues and the blocks. `max_running` limits concurrency beyond the config (a profile may)."""
 
-    def __init__(
-        self, config: SchedulerConfig, cache: CacheConfig, *, max_running: int | None = None
-    ) -> None:
+    def __init__(self, config: SchedulerConfig, cache: CacheConfig, *, max_running: int | None = None) -> None:
         self._config = config
         self._block_size = cache.block_size
         self._caching = cache.enable_prefix_caching

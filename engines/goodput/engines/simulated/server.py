@@ -5,10 +5,10 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from goodput.engines.errors import RequestError
 from goodput.engines.simulated import info, protocol, sse
@@ -26,7 +26,6 @@ from goodput.engines.simulated.tokens import ToyTokenizer
 _log = logging.getLogger(__name__)
 _MAX_BODY_BYTES = 64 << 20
 _GUARDED = "/v1"
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class SimulatedServer:
@@ -49,9 +48,7 @@ class SimulatedServer:
         self._next_uid = 0
         self.stats = EngineStats(self._max_model_len)
         self.loop = EngineLoop(EngineCore(config, profile), self.stats)
-        collector = EngineCollector(
-            self.stats, model_name=config.served_model_name, cache_info=info.cache_info(config)
-        )
+        collector = EngineCollector(self.stats, model_name=config.served_model_name, cache_info=info.cache_info(config))
         self._registry = new_registry(collector)
         self._http = HttpMetrics(self._registry)
 
@@ -81,7 +78,7 @@ class SimulatedServer:
         return app
 
     @web.middleware
-    async def _answer_errors(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+    async def _answer_errors(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if self._key_hashes and request.path.startswith(_GUARDED) and not self._authorized(request):
             return _json({"error": "Unauthorized"}, status=401)
         try:
@@ -131,9 +128,7 @@ class SimulatedServer:
             special = body.add_special_tokens is not False
             ids = self._tokenizer.encode(body.prompt, add_special_tokens=special)
         else:
-            raise RequestError(
-                "Either prompt or messages must be provided.", kind="Bad Request", param="body"
-            )
+            raise RequestError("Either prompt or messages must be provided.", kind="Bad Request", param="body")
         words = [self._tokenizer.decode([token]) for token in ids] if body.return_token_strs else None
         document = {"count": len(ids), "max_model_len": self._max_model_len, "tokens": ids}
         return _json({**document, "token_strs": words})
@@ -162,9 +157,7 @@ class SimulatedServer:
         asked = protocol.check_chat(body, self._tokenizer, self._max_model_len)
         return await self._answer(request, asked, chat=True)
 
-    async def _answer(
-        self, http: web.Request, asked: protocol.Generation, *, chat: bool
-    ) -> web.StreamResponse:
+    async def _answer(self, http: web.Request, asked: protocol.Generation, *, chat: bool) -> web.StreamResponse:
         head = self._head(http, chat=chat)
         request = self._new_request(asked)
         if asked.stream:

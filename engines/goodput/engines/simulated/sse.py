@@ -119,9 +119,7 @@ class Head:
         return {"id": self.identifier, "object": kind, "created": self.created, "model": self.model}
 
 
-def whole_answer(
-    head: Head, *, chat: bool, text: str, finish_reason: str, counts: dict[str, int]
-) -> dict[str, Any]:
+def whole_answer(head: Head, *, chat: bool, text: str, finish_reason: str, counts: dict[str, int]) -> dict[str, Any]:
     """The body of an answer that is not streamed."""
     choice: dict[str, Any]
     if chat:

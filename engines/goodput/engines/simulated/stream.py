@@ -31,9 +31,7 @@ class StreamSink:
 
     __slots__ = ("_held", "_opened", "_tokenizer", "_transport", "_writer", "bytes_sent", "done")
 
-    def __init__(
-        self, transport: asyncio.WriteTransport, writer: EventWriter, tokenizer: ToyTokenizer
-    ) -> None:
+    def __init__(self, transport: asyncio.WriteTransport, writer: EventWriter, tokenizer: ToyTokenizer) -> None:
         self._transport = transport
         self._writer = writer
         self._tokenizer = tokenizer

@@ -57,7 +57,7 @@ class ToyTokenizer:
             space: max((size for group_space, size in whole if group_space == space), default=0)
             for space in (False, True)
         }
-        self._num_pieces = sum(26**size for _, size in whole)
+        self._num_pieces: int = sum(26**size for _, size in whole)
 
     def encode(self, text: str, *, add_special_tokens: bool = False) -> list[int]:
         """Ids of a text, with the begin-of-text id first where special tokens are asked for."""
@@ -75,9 +75,7 @@ class ToyTokenizer:
         parts = [self._piece_bytes(token) for token in ids]
         return b"".join(parts).decode("utf-8", errors="replace")
 
-    def encode_chat(
-        self, messages: Sequence[tuple[str, str]], *, generation_prompt: bool = True
-    ) -> list[int]:
+    def encode_chat(self, messages: Sequence[tuple[str, str]], *, generation_prompt: bool = True) -> list[int]:
         """Ids of (role, content) messages in a ChatML-like template."""
         ids: list[int] = []
         for role, content in messages:

@@ -54,6 +54,5 @@ def simulate(config: EngineConfig, profile: Profile, arrivals: Sequence[Arrival]
             stamps[request.uid].append(end)
         now = end
     return [
-        Served(arrival, tuple(stamps[index]), requests[index].num_preemptions)
-        for index, arrival in enumerate(arrivals)
+        Served(arrival, tuple(stamps[index]), requests[index].num_preemptions) for index, arrival in enumerate(arrivals)
     ]
