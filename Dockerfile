@@ -15,21 +15,25 @@ RUN --mount=type=cache,target=/var/cache/pip \
 
 # One stage of dependencies for each image: rebuilt only when its constraints change.
 FROM tools AS operator-dependencies
+ARG PIP_CERT
 COPY constraints/operator.txt /constraints/
 RUN --mount=type=cache,target=/var/cache/pip \
     /opt/tools/bin/pip --python /opt/goodput/bin/python install --quiet --require-hashes --requirement /constraints/operator.txt
 
 FROM tools AS runner-dependencies
+ARG PIP_CERT
 COPY constraints/runner.txt /constraints/
 RUN --mount=type=cache,target=/var/cache/pip \
     /opt/tools/bin/pip --python /opt/goodput/bin/python install --quiet --require-hashes --requirement /constraints/runner.txt
 
 FROM tools AS analysis-dependencies
+ARG PIP_CERT
 COPY constraints/analysis.txt /constraints/
 RUN --mount=type=cache,target=/var/cache/pip \
     /opt/tools/bin/pip --python /opt/goodput/bin/python install --quiet --require-hashes --requirement /constraints/analysis.txt
 
 FROM tools AS engines-dependencies
+ARG PIP_CERT
 COPY constraints/engines.txt /constraints/
 RUN --mount=type=cache,target=/var/cache/pip \
     /opt/tools/bin/pip --python /opt/goodput/bin/python install --quiet --require-hashes --requirement /constraints/engines.txt
@@ -43,7 +47,7 @@ COPY runner runner
 COPY operator operator
 COPY engines engines
 RUN /opt/tools/bin/pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir /wheels . \
- && /opt/tools/bin/pip --python /opt/goodput/bin/python install --quiet --no-deps --no-index --root /project /wheels/*.whl
+ && /opt/tools/bin/pip --python /opt/goodput/bin/python install --quiet --no-warn-script-location --no-deps --no-index --root /project /wheels/*.whl
 
 FROM ${BASE} AS image
 ENV PATH=/opt/goodput/bin:/usr/local/bin:/usr/bin:/bin HOME=/tmp PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1

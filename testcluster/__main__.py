@@ -19,9 +19,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     starting = commands.add_parser("up", help="install, build and start what is missing; prints cluster.json")
-    starting.add_argument(
-        "--fake-gpus", type=int, metavar="N", help="give the node N pieces of nvidia.com/gpu"
-    )
+    starting.add_argument("--fake-gpus", type=int, metavar="N", help="give the node N pieces of nvidia.com/gpu")
     commands.add_parser("down", help="stop the cluster and leave nothing behind but caches")
     commands.add_parser("images", help="build the project's images and load them into the cluster")
     commands.add_parser("info", help="print cluster.json")

@@ -45,7 +45,7 @@ def kubernetes_version(go_mod: str) -> str:
 
 
 def programs() -> list[Program]:
-    """All programs; the first takes minutes, the last is made of the standard library alone."""
+    """All programs, in the order in which they are built: the cluster runs without the last."""
     version = kubernetes_version((SOURCES / "kube/go.mod").read_text())
     major, minor, _ = version.removeprefix("v").split(".")
     stamp = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
@@ -53,9 +53,9 @@ def programs() -> list[Program]:
     linker = " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in stamp.items())
     return [
         Program("kube", SOURCES / "kube", ".", linker),
-        Program("helm", SOURCES / "tools/helm", "helm.sh/helm/v4/cmd/helm"),
         Program("versitygw", SOURCES / "tools/versitygw", "github.com/versity/versitygw/cmd/versitygw"),
         Program("pause", SOURCES / "tools/pause", "."),
+        Program("helm", SOURCES / "tools/helm", "helm.sh/helm/v4/cmd/helm"),
     ]
 
 
@@ -82,21 +82,23 @@ def find_go() -> str:
     return go
 
 
-def build_all(layout: Layout) -> dict[str, Path]:
-    """Build what is not in the cache; returns the path of each program by name."""
-    paths: dict[str, Path] = {}
+def build(layout: Layout, *names: str) -> None:
+    """Build those of the named programs that are not in the cache."""
     for program in programs():
-        target = layout.cache / "bin" / f"{program.name}-{input_hash(program)}" / program.name
-        if not target.exists():
+        target = _target(layout, program)
+        if program.name in names and not target.exists():
             with step(f"building {program.name} (once)"):
                 _build(program, target)
-        paths[program.name] = target
-    for name in KUBE_PROGRAMS:
-        link = paths["kube"].with_name(name)
-        if not link.is_symlink():
-            link.symlink_to("kube")
-        paths[name] = link
-    return paths
+
+
+def locate(layout: Layout) -> dict[str, Path]:
+    """Where each program lies once it is built, by name, the Kubernetes ones included."""
+    paths = {program.name: _target(layout, program) for program in programs()}
+    return paths | {name: paths["kube"].with_name(name) for name in KUBE_PROGRAMS}
+
+
+def _target(layout: Layout, program: Program) -> Path:
+    return layout.cache / "bin" / f"{program.name}-{input_hash(program)}" / program.name
 
 
 def _build(program: Program, target: Path) -> None:
@@ -106,4 +108,7 @@ def _build(program: Program, target: Path) -> None:
     flags = ["-trimpath", "-mod=readonly", "-buildvcs=false", "-ldflags", f"-s -w {program.linker}".strip()]
     env = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
     run([find_go(), "build", *flags, "-o", str(partial), program.package], cwd=program.folder, env=env)
+    for name in KUBE_PROGRAMS if program.name == "kube" else ():
+        target.with_name(name).unlink(missing_ok=True)
+        target.with_name(name).symlink_to("kube")
     partial.rename(target)

@@ -65,9 +65,7 @@ def _key(path: Path) -> None:
     path.chmod(0o600)
 
 
-def _certificate(
-    pki: Path, name: str, subject: str, dns: tuple[str, ...], addresses: tuple[str, ...]
-) -> None:
+def _certificate(pki: Path, name: str, subject: str, dns: tuple[str, ...], addresses: tuple[str, ...]) -> None:
     """Write NAME.key and NAME.crt, good for servers and clients."""
     _key(pki / f"{name}.key")
     names = ",".join([f"DNS:{item}" for item in dns] + [f"IP:{item}" for item in addresses])

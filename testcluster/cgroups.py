@@ -36,9 +36,7 @@ class ControlGroup:
             group.mkdir(exist_ok=True)
             if (hierarchy / "cgroup.subtree_control").exists():
                 for controller in (hierarchy / "cgroup.controllers").read_text().split():
-                    with contextlib.suppress(
-                        OSError
-                    ):  # one that cannot be handed down is not needed by the kubelet
+                    with contextlib.suppress(OSError):  # one that cannot be handed down is not needed by the kubelet
                         (hierarchy / "cgroup.subtree_control").write_text(f"+{controller}")
             if (hierarchy / "cpuset.cpus").exists():
                 for name in ("cpuset.cpus", "cpuset.mems"):

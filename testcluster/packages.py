@@ -40,9 +40,7 @@ def missing(installed: str) -> list[str]:
 def install() -> None:
     """Install what is missing, and leave no service of Debian's running that came with it."""
     if os.geteuid() != 0:
-        raise MachineError(
-            "the test cluster needs root: it makes network namespaces, mounts and control groups"
-        )
+        raise MachineError("the test cluster needs root: it makes network namespaces, mounts and control groups")
     query = ["dpkg-query", "-W", "-f=${db:Status-Status} ${Package}\\n", *PACKAGES]
     wanted = missing(run(query, check=False))
     if not wanted:

@@ -54,11 +54,7 @@ def command_line(pid: int) -> tuple[str, ...]:
 
 def is_alive(who: Identity) -> bool:
     """Whether this very process runs, not another one under its number."""
-    return (
-        start_ticks(who.pid) == who.start_ticks
-        and boot_id() == who.boot_id
-        and command_line(who.pid) == who.argv
-    )
+    return start_ticks(who.pid) == who.start_ticks and boot_id() == who.boot_id and command_line(who.pid) == who.argv
 
 
 def write_pid_file(path: Path, pid: int, argv: list[str]) -> Identity:

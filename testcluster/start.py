@@ -112,7 +112,5 @@ class Starter:
             gone = who is None or processes.start_ticks(who.pid) != who.start_ticks
             if gone or time.monotonic() > deadline:
                 log = (self.layout.log / f"{name}.log").read_text(errors="replace")[-3000:]
-                raise ComponentError(
-                    f"{name} {'has ended' if gone else 'is not ready'}; the end of its log:\n{log}"
-                )
+                raise ComponentError(f"{name} {'has ended' if gone else 'is not ready'}; the end of its log:\n{log}")
             time.sleep(0.1)

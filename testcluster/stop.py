@@ -58,9 +58,7 @@ def leftovers(layout: Layout) -> list[str]:
     found += [f"process {pid} in control group {layout.name}" for pid in ControlGroup(layout.name).members()]
     found += [f"control group {path}" for path in ControlGroup(layout.name).groups()]
     info = Path("/proc/self/mountinfo").read_text()
-    found += [
-        f"mount {point}" for folder in (layout.state, layout.netns) for point in mounts.below(folder, info)
-    ]
+    found += [f"mount {point}" for folder in (layout.state, layout.netns) for point in mounts.below(folder, info)]
     link = Path("/sys/class/net") / layout.host_link
     files = (link, layout.netns, layout.cluster_json, layout.state / "etcd", layout.run)
     found += [f"file {path}" for path in files if path.exists()]

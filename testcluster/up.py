@@ -40,7 +40,8 @@ def up(layout: Layout, fake_gpus: int | None = None, env: Mapping[str, str] | No
         found.write(layout.cluster_json)
         return found
     packages.install()
-    paths = builds.build_all(layout)
+    builds.build(layout, "kube", "versitygw", "pause")
+    paths = builds.locate(layout)
     with ownership.locked(layout):
         ownership.claim(layout)
         mark = fingerprint(layout, paths)
@@ -52,6 +53,7 @@ def up(layout: Layout, fake_gpus: int | None = None, env: Mapping[str, str] | No
             _start(layout, paths, mark)
         if fake_gpus is not None:
             start.api(layout).set_capacity(layout.node_name, GPU_RESOURCE, fake_gpus)
+    builds.build(layout, "helm")  # last: who waits for an API server need not wait for it
     return info.read(layout.cluster_json)
 
 
@@ -113,4 +115,7 @@ def _runs(layout: Layout, mark: str) -> bool:
 
 def _helm(layout: Layout) -> str:
     """Path of helm: the machine's own, else built."""
-    return shutil.which("helm") or str(builds.build_all(layout)["helm"])
+    found = shutil.which("helm")
+    if found is None:
+        builds.build(layout, "helm")
+    return found or str(builds.locate(layout)["helm"])

@@ -34,7 +34,8 @@ def cluster() -> ClusterInfo:
 def kube_api(cluster: ClusterInfo) -> Iterator[ApiClient]:
     """The official client, as administrator: ``client.CoreV1Api(kube_api)``."""
     configuration = client.Configuration()
-    load_kube_config(config_file=cluster.kubeconfig, client_configuration=configuration)
+    load: Any = load_kube_config  # the client's untyped part
+    load(config_file=cluster.kubeconfig, client_configuration=configuration)
     with ApiClient(configuration) as api:
         yield api
 

@@ -18,6 +18,7 @@ from kubernetes import client, watch
 from kubernetes.client import ApiClient
 from obstore.store import S3Store
 from testcluster import faults as node
+from testcluster import layout
 from testcluster.info import ClusterInfo
 
 GROUP = ("goodput.dev", "v1alpha1")
@@ -255,7 +256,7 @@ class Faults:
     @contextmanager
     def gate(self, bench: Bench) -> Iterator[node.Gate]:
         """Put a gate between the pods and the S3 server."""
-        with node.gate(bench.info.s3.endpoint_host, bench.info.node_address or "127.0.0.1") as gate:
+        with node.gate(bench.info.s3.endpoint_host, layout.from_environment().host_address) as gate:
             bench.endpoint = gate.endpoint
             yield gate
 
