@@ -1,0 +1,90 @@
+"""From the bodies of a sweep's children to what the planner sees. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from goodput.operator.cluster import bodies, memory, names
+from goodput.operator.cluster.bodies import Body
+from goodput.operator.cluster.observe_runner import observe_runner
+from goodput.operator.cluster.observe_server import observe_server
+from goodput.operator.cluster.observe_task import observe_analysis, observe_canary
+from goodput.operator.observed import Analysis, Canary, Observed, Trial
+from goodput.operator.sweep import TrialId
+from goodput.runner.contract import RunnerStatus
+
+
+@dataclass(frozen=True)
+class Children:
+    """Everything that carries the sweep's UID, by kind."""
+
+    pods: Sequence[Body] = ()
+    jobs: Sequence[Body] = ()
+    deployments: Sequence[Body] = ()
+    config_maps: Sequence[Body] = ()
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What is not in the bodies, by UID: logs of servers that ended, refusals from events, runners' live status."""
+
+    logs: Mapping[str, str] = field(default_factory=dict)  # by pod
+    refusals: Mapping[str, str] = field(default_factory=dict)  # by Job that has no pod
+    live: Mapping[str, RunnerStatus] = field(default_factory=dict)  # by pod
+
+
+def observe(children: Children, status: Mapping[str, object], now: float, texts: Texts | None = None) -> Observed:
+    """One look at all children of a sweep. A trial exists because its memory does."""
+    known = texts or Texts()
+    canary: Canary | None = None
+    analyses: dict[int, Analysis] = {}
+    pods = _by_job(children.pods)
+    for job in children.jobs:
+        role = bodies.labels(job).get(names.ROLE)
+        own = pods.get(str(bodies.meta(job).get("name")), [])
+        if role == names.CANARY:
+            canary = observe_canary(job, own, now, known.refusals)
+        elif role == names.ANALYSIS:
+            generation = int(bodies.labels(job)[names.GENERATION])
+            analyses[generation] = observe_analysis(job, own, now, known.refusals)
+    return Observed(canary=canary, trials=_trials(children, now, known), analyses=analyses, status=status)
+
+
+def _trials(children: Children, now: float, texts: Texts) -> dict[TrialId, Trial]:
+    deployments = _by_trial(children.deployments, names.SERVER)
+    servers = _by_trial(children.pods, names.SERVER)
+    jobs = _by_trial(children.jobs, names.RUNNER)
+    runners = _by_trial(children.pods, names.RUNNER)
+    trials: dict[TrialId, Trial] = {}
+    for trial, found in _by_trial(children.config_maps, names.MEMORY).items():
+        server = observe_server(
+            next(iter(deployments.get(trial, ())), None),
+            servers.get(trial, ()),
+            expected=bodies.annotated(found[0]).get(names.SERVER_POD),
+            now=now,
+            logs=texts.logs,
+        )
+        job = next(iter(jobs.get(trial, ())), None)
+        runner = observe_runner(job, runners.get(trial, ()), now=now, texts=texts.refusals, live=texts.live)
+        trials[trial] = Trial(memory.read(found[0]), server, runner)
+    return trials
+
+
+def _by_trial(found: Sequence[Body], role: str) -> dict[TrialId, list[Body]]:
+    grouped: dict[TrialId, list[Body]] = {}
+    for body in found:
+        marks = bodies.labels(body)
+        trial = names.trial_of(marks)
+        if trial is not None and marks.get(names.ROLE) == role:
+            grouped.setdefault(trial, []).append(body)
+    return grouped
+
+
+def _by_job(pods: Sequence[Body]) -> dict[str, list[Body]]:
+    grouped: dict[str, list[Body]] = {}
+    for pod in pods:
+        job = bodies.labels(pod).get("batch.kubernetes.io/job-name")
+        if job:
+            grouped.setdefault(job, []).append(pod)
+    return grouped
