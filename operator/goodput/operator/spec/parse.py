@@ -151,11 +151,12 @@ def _fields_at(location: Sequence[str | int]) -> list[str]:
         if isinstance(part, int):
             continue
         field = next((f for n, f in model.model_fields.items() if part in (n, f.alias)) if model else iter(()), None)
-        model = _model_in(field.annotation) if field else None
+        model = model_in(field.annotation) if field else None
     return [field.alias or name for name, field in model.model_fields.items()] if model else []
 
 
-def _model_in(annotation: object) -> type[BaseModel] | None:
+def model_in(annotation: object) -> type[BaseModel] | None:
+    """The model inside an annotation such as ``tuple[Model, ...] | None``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
+    return next((found for part in get_args(annotation) if (found := model_in(part))), None)
