@@ -1,0 +1,69 @@
+"""``trial.json`` of a trial: the same for both drivers, but for what only the driver knows of the server."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from goodput.analysis import ids
+from goodput.analysis.schema import Config
+from goodput.operator.plan.limits import UPLOAD_HOLD_SECONDS
+from goodput.operator.sweep import LoadStep, Sweep, TrialId
+from goodput.runner.contract import PlannedLoad, ResultsTarget, ServerFacts, TrialPlan
+
+DEFAULT_MAX_NUM_SEQS: Final = 256
+"""Where the flag is not set: vLLM's API server takes 256 on small devices, 1,024 from 70 GiB on
+(``EngineArgs.get_batch_defaults``); warming up with fewer in flight than the server could take does no harm."""
+WARMUP_SECONDS_OF_ARRIVALS: Final = 10.0
+
+
+def results_target(sweep: Sweep) -> ResultsTarget:
+    """Where the sweep's records go."""
+    results = sweep.spec.results
+    return ResultsTarget(uri=results.uri, endpoint=results.endpoint, region=results.region)
+
+
+def trial_plan(sweep: Sweep, trial: TrialId, facts: ServerFacts) -> TrialPlan:
+    """The whole plan of one server lifetime.
+
+    Seeds depend on block and load alone (common random numbers): a config or an attempt does not change what
+    is sent. ``facts.expects`` is set here: every flag of the config must be resolved as asked.
+    """
+    spec, config = sweep.spec, sweep.by_id[trial.config]
+    token_ids = spec.workload.token_id_range
+    return TrialPlan(
+        sweep=sweep.folder,
+        evidence=sweep.evidence,
+        config=config,
+        block=trial.block,
+        attempt=trial.attempt,
+        model=spec.model.name,
+        served_model=spec.model.served,
+        model_revision=spec.model.revision,
+        server=facts.model_copy(update={"expects": dict(config.flags)}),
+        endpoint=spec.workload.endpoint,
+        token_id_range=(token_ids.first, token_ids.last + 1) if token_ids is not None else None,
+        warmup_max_seconds=spec.workload.warmup.max_seconds,
+        warmup_concurrency=warmup_concurrency(config, sweep.loads),
+        warmup_seed=ids.seed(spec.workload.seed, trial.block, "warmup"),
+        loads=tuple(
+            PlannedLoad(
+                load=step.load,
+                seed=ids.seed(spec.workload.seed, trial.block, step.load.id),
+                lead_in_seconds=step.lead_in_seconds,
+                drain_seconds=step.drain_seconds,
+            )
+            for step in sweep.loads
+        ),
+        slo=spec.slo.to_document(),
+        results=results_target(sweep),
+        deadline_seconds=sweep.trial_deadline_seconds,
+        upload_hold_seconds=UPLOAD_HOLD_SECONDS,
+    )
+
+
+def warmup_concurrency(config: Config, loads: tuple[LoadStep, ...]) -> int:
+    """min(max_num_seqs, the highest planned concurrency, or ten seconds of the highest rate); at least 1."""
+    asked = max(
+        step.load.concurrency or int((step.load.request_rate or 0.0) * WARMUP_SECONDS_OF_ARRIVALS) for step in loads
+    )
+    return max(1, min(int(config.flags.get("max_num_seqs", DEFAULT_MAX_NUM_SEQS)), asked))
