@@ -108,6 +108,11 @@ class Sweep:
         return {config.id: config for config in self.configs}
 
     @cached_property
+    def load_ids(self) -> tuple[str, ...]:
+        """Ids of the loads, in their order."""
+        return tuple(step.load.id for step in self.loads)
+
+    @cached_property
     def engines(self) -> dict[str, EngineSpec]:
         """Engines by name."""
         return {engine.name: engine for engine in self.spec.engines}
@@ -116,12 +121,19 @@ class Sweep:
         """Config ids of a block in their random order, drawn from the workload's seed."""
         if block in self.sentinels:
             return (self.reference,)
-        shuffled = [config.id for config in self.configs]
+        shuffled = list(self.by_id)
         random.Random(ids.seed(self.spec.workload.seed, block, "order")).shuffle(shuffled)
         return tuple(shuffled)
 
-    def sequence(self) -> Iterator[tuple[str, str]]:
+    def sequence(self) -> tuple[tuple[str, str], ...]:
         """All (block, config id) pairs in the order in which their servers are started."""
+        return self._sequence
+
+    @cached_property
+    def _sequence(self) -> tuple[tuple[str, str], ...]:
+        return tuple(self._pairs())
+
+    def _pairs(self) -> Iterator[tuple[str, str]]:
         for number, block in enumerate(self.blocks):
             if self.sentinel:
                 yield self.sentinels[number], self.reference

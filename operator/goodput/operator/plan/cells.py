@@ -56,7 +56,7 @@ def without_result(view: View, pair: Pair) -> tuple[CellWithoutResult, ...]:
     fate, failure = view.fate(pair)
     if fate in {"open", "done"} or failure is None:
         return ()
-    loads = tuple(item.load.id for item in view.sweep.loads)
+    loads = view.sweep.load_ids
     measured = measured_loads(pair, loads)
     default: State = "failed" if fate in {"open", "done"} else fate  # type: ignore[assignment]
     if fate == "failed" and reasons.kind(failure.reason) == "disruption":
@@ -93,7 +93,7 @@ def _open_cell(trial: Trial, load: str) -> tuple[State, str] | None:
 
 def tally(view: View) -> Tally:
     """Count all planned cells."""
-    loads = tuple(item.load.id for item in view.sweep.loads)
+    loads = view.sweep.load_ids
     counts: Counter[str] = Counter()
     for pair in view.pairs.values():
         outcomes = [trial.memory.outcome for _, trial in pair.attempts if trial.memory.outcome is not None]

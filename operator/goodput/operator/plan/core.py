@@ -41,12 +41,13 @@ def plan(sweep: Sweep, observed: Observed, now: float) -> Plan:
         return _finished(sweep, observed, now)
     view = look(sweep, observed, now)
     actions, looks = _actions(view)
-    stands = standing(view, tally(view))
+    cells = tally(view)
+    stands = standing(view, cells)
     looks.extend(_budget_looks(view))
     seconds = min((moment - now for moment in looks), default=RESYNC_SECONDS)
     return Plan(
         actions=tuple(actions),
-        status=status(view, stands, tally(view)),
+        status=status(view, stands, cells),
         next_look_seconds=0.0 if stands.terminal else min(RESYNC_SECONDS, max(0.05, seconds)),
     )
 

@@ -28,9 +28,9 @@ def failed_configs(sweep: Sweep, pairs: Iterable[Pair]) -> dict[str, Failure]:
         failed.setdefault(pair.config, failure)
         if failure.reason == "ImagePullFailed":
             images.setdefault(_image(sweep, pair.config), failure)
-    for config in sweep.configs:
-        if _image(sweep, config.id) in images:
-            failed.setdefault(config.id, images[_image(sweep, config.id)])
+    for config in sweep.by_id if images else ():
+        if _image(sweep, config) in images:
+            failed.setdefault(config, images[_image(sweep, config)])
     return failed
 
 
@@ -44,11 +44,11 @@ def pruned_configs(sweep: Sweep, failed: Mapping[str, Failure], measured: frozen
         reason = reasons.REASONS.get(failure.reason)
         if reason is None or reason.memory is None:
             continue
-        for config in sweep.configs:
-            if config.id in failed or config.id in measured or config.id in pruned:
+        for name, config in sweep.by_id.items():
+            if name in failed or name in measured or name in pruned:
                 continue
             if needs_more(config, sweep.by_id[culprit], MORE_MEMORY[reason.memory]):
-                pruned[config.id] = culprit
+                pruned[name] = culprit
     return pruned
 
 
