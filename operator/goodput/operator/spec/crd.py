@@ -57,14 +57,11 @@ _COLUMNS = (
     ("Finish-By", "string", ".status.estimate.finishBy", True),
     ("Results", "string", ".status.resultsURI", True),
 )
-#: Lists whose items are told apart, for server-side apply and so that nothing is listed twice.
+#: Lists whose items have a key, for server-side apply and so that no key appears twice. (No list is of type set:
+#: a set of numbers never equals itself in a rule such as ``self.x == oldSelf.x``; seen on Kubernetes 1.34.)
 _LIST_TYPES: Mapping[str, Schema] = {
     "spec.engines": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     "status.conditions": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
-    "spec.workload.promptTokens": {"x-kubernetes-list-type": "set"},
-    "spec.workload.outputTokens": {"x-kubernetes-list-type": "set"},
-    "spec.workload.requestRate": {"x-kubernetes-list-type": "set"},
-    "spec.workload.concurrency": {"x-kubernetes-list-type": "set"},
 }
 
 

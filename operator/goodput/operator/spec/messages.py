@@ -46,6 +46,17 @@ def _positive(at: str, name: str, example: str) -> Rule:
     )
 
 
+def _unique(name: str) -> Rule:
+    return Rule(
+        id=f"unique:{name}",
+        at="spec.workload",
+        field=f"spec.workload.{name}",
+        cel=f"!has(self.{name}) || self.{name}.all(x, self.{name}.exists_one(y, y == x))",
+        message="a value is listed twice",
+        fix="list every value once",
+    )
+
+
 def _immutable(at: str, name: str, *, optional: bool) -> Rule:
     new, old = f"self.{name}", f"oldSelf.{name}"
     cel = f"has({new}) == has({old}) && (!has({new}) || {new} == {old})" if optional else f"{new} == {old}"
@@ -227,6 +238,7 @@ SHAPE_RULES = (
         "must not be smaller than min",
         "raise max or lower min",
     ),
+    *(_unique(name) for name in ("promptTokens", "outputTokens", "requestRate", "concurrency")),
     *(_positive("spec.slo", name, "500ms") for name in ("ttft", "tpot", "itl", "e2e")),
     _positive("spec.workload.window", "duration", "60s"),
     _positive("spec.engines[]", "startupTimeout", "20m"),

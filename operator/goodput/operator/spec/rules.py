@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from goodput.operator.spec.errors import MISSING, Problem
 from goodput.operator.spec.messages import RULES
@@ -103,13 +103,9 @@ def _workload(spec: SweepSpec) -> Iterator[Problem]:
         ("requestRate", work.request_rate or ()),
         ("concurrency", work.concurrency or ()),
     ):
-        yield from _twice(f"spec.workload.{name}", values)
-
-
-def _twice(field: str, values: Sequence[float]) -> Iterator[Problem]:
-    for number, value in enumerate(values):
-        if value in values[:number]:
-            yield Problem(f"{field}[{number}]", value, "is listed twice", "list every value once")
+        twice = next((value for number, value in enumerate(values) if value in values[:number]), None)
+        if twice is not None:
+            yield RULES[f"unique:{name}"].problem(twice)
 
 
 def _promise(spec: SweepSpec) -> Iterator[Problem]:
