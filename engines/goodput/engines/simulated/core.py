@@ -36,6 +36,7 @@ class EngineCore:
         self.profile = profile
         self.scheduler = Scheduler(config.scheduler, config.cache, max_running=profile.max_running)
         self._tokenizer = ToyTokenizer(config.vocab_size)
+        self._seed = mix(config.seed)
         self._budget = config.scheduler.max_num_batched_tokens
         self._plan: StepPlan | None = None
         self._begin_ns = 0
@@ -54,6 +55,7 @@ class EngineCore:
 
     def add(self, request: SimRequest) -> None:
         """Queues a request; it is first looked at when the next step begins."""
+        request.token_seed = mix(self._seed ^ request.uid)
         self.scheduler.add(request)
 
     def abort(self, request: SimRequest) -> None:
@@ -111,9 +113,10 @@ class EngineCore:
         request.last_token_ns = self._end_ns
         ends = request.num_output_tokens >= request.target_output_tokens
         if request.prompt_token_ids is not None:
-            stops = ends and request.stops_early
-            seed = mix(self.config.seed) ^ request.uid
-            token = EOS if stops else self._tokenizer.generated(seed, request.num_output_tokens)
+            if ends and request.stops_early:
+                token = EOS
+            else:
+                token = self._tokenizer.generated(request.token_seed, request.num_output_tokens)
             request.output_token_ids.append(token)
         if ends:
             self.scheduler.finish(request, "stop" if request.stops_early else "length")

@@ -24,6 +24,7 @@ class SimRequest:
         max_tokens: the limit that was asked for (after the model length), for the metrics.
         stops_early: it ends with `stop` (its own end-of-text token), not with `length`.
         arrival_ns: when it reached the engine, on the engine's clock.
+        token_seed: fixes what it generates.
         num_computed_tokens: tokens whose keys and values are in its blocks.
         num_output_tokens: tokens generated so far.
         block_ids: blocks held, in order.
@@ -45,6 +46,7 @@ class SimRequest:
     num_output_tokens: int = 0
     block_ids: list[int] = field(default_factory=list)
     block_keys: list[int] = field(default_factory=list)
+    token_seed: int = 0
     num_cached_blocks: int = 0
     num_cached_tokens: int = -1
     num_preemptions: int = 0

@@ -94,7 +94,7 @@ class Scheduler:
         for request, count in plan.scheduled:
             request.num_computed_tokens += count
             request.steps_done += 1
-            if request.num_computed_tokens == request.num_tokens:
+            if request.num_computed_tokens == request.num_prompt_tokens + request.num_output_tokens:
                 request.num_output_tokens += 1
                 yielding.append(request)
         return yielding
@@ -118,20 +118,22 @@ class Scheduler:
         index = 0
         while index < len(self.running) and budget > 0:
             request = self.running[index]
-            count = request.num_tokens - request.num_computed_tokens
-            if 0 < threshold < count:
-                count = threshold
-            count = min(count, budget)
-            if not self._make_room(plan, request, count):
+            count = request.num_prompt_tokens + request.num_output_tokens - request.num_computed_tokens
+            if count > 1:
+                if 0 < threshold < count:
+                    count = threshold
+                count = min(count, budget)
+            end = request.num_computed_tokens + count
+            if end > len(request.block_ids) * self._block_size and not self._make_room(plan, request, end):
                 break
             self._put(plan, request, count)
             budget -= count
             index += 1
         return budget
 
-    def _make_room(self, plan: StepPlan, request: SimRequest, count: int) -> bool:
-        """Allocates the request's next blocks, preempting from the tail; False if it was itself the tail."""
-        needed = -(-(request.num_computed_tokens + count) // self._block_size) - len(request.block_ids)
+    def _make_room(self, plan: StepPlan, request: SimRequest, end: int) -> bool:
+        """Allocates blocks up to token `end`, preempting from the tail; False if it was itself the tail."""
+        needed = -(-end // self._block_size) - len(request.block_ids)
         while needed > self.pool.num_free:
             victim = self.running.pop()
             self._free(victim)
@@ -142,8 +144,7 @@ class Scheduler:
             plan.preempted.append(victim)
             if victim is request:
                 return False
-        if needed > 0:
-            request.block_ids += self.pool.take(needed)
+        request.block_ids += self.pool.take(needed)
         return True
 
     def _schedule_waiting(self, plan: StepPlan, budget: int, threshold: int) -> None:

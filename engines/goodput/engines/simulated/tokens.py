@@ -27,6 +27,9 @@ FIRST_RESERVED = _next
 MIN_VOCAB_SIZE = _FIRST_PIECE
 DEFAULT_VOCAB_SIZE = 49152
 
+#: Different ids that are generated, few enough for their texts to stay in a cache.
+_MOST_GENERATED = 4096
+
 _RUN = re.compile(r" ?[a-z]+")
 _A = ord("a")
 _MASK = (1 << 64) - 1
@@ -57,7 +60,8 @@ class ToyTokenizer:
             space: max((size for group_space, size in whole if group_space == space), default=0)
             for space in (False, True)
         }
-        self._num_pieces: int = sum(26**size for _, size in whole)
+        pieces: int = sum(26**size for _, size in whole)
+        self._num_generated = min(pieces, _MOST_GENERATED)
 
     def encode(self, text: str, *, add_special_tokens: bool = False) -> list[int]:
         """Ids of a text, with the begin-of-text id first where special tokens are asked for."""
@@ -95,10 +99,10 @@ class ToyTokenizer:
         One id in 40 has no text, like the 2-3 % of tokens that a real server sends with empty text
         (special tokens, parts of a character).
         """
-        value = mix(seed ^ mix(index))
-        if value % 40 == 0 or self._num_pieces == 0:
+        value = mix(seed + index)
+        if value % 40 == 0 or self._num_generated == 0:
             return _FIRST_BYTE - 1
-        return _FIRST_PIECE + (value >> 8) % self._num_pieces
+        return _FIRST_PIECE + (value >> 8) % self._num_generated
 
     @staticmethod
     def _encode_bytes(text: str, ids: list[int]) -> None:
