@@ -65,7 +65,7 @@ cluster-down: ## Stop it and leave nothing behind
 	$(CLUSTER) down
 
 cluster-demo: $(VENV)/dev image ## Chart, operator, a sweep by kubectl, tables read back from the S3 server
-	$(BIN)/python -m bench.cluster_demo
+	$(BIN)/python examples/cluster_demo.py
 
 bench: $(VENV)/dev ## Speed, printed as ratios within one run
 	$(BIN)/python -m bench
