@@ -10,7 +10,7 @@ class RunnerError(Exception):
 
     Attributes:
         reason: one word for status and records.
-        outcome: what it makes of cells that are still open: ``failed`` where another attempt cannot help.
+        outcome: what it makes of cells that were not begun: ``failed`` where another attempt cannot help.
     """
 
     reason: str = "RunnerFailed"
@@ -25,9 +25,25 @@ class PlanError(RunnerError):
 
 
 class ServerGoneError(RunnerError):
-    """The server does not answer (any more), or says that its engine is dead."""
+    """The server does not answer (any more), or says that its engine is dead.
+
+    Attributes:
+        slow: it was connected to and did not answer in time, which busy servers do too.
+    """
 
     reason = "ServerGone"
+    outcome = "not_run"
+
+    def __init__(self, message: str, *, slow: bool = False) -> None:
+        super().__init__(message)
+        self.slow = slow
+
+
+class ServerRestartedError(RunnerError):
+    """Another process answers at the server's address: what was warmed is no longer there."""
+
+    reason = "ServerRestarted"
+    outcome = "not_run"
 
 
 class ServerMismatchError(RunnerError):
@@ -80,8 +96,17 @@ class StoreRefusedError(RunnerError):
         self.reason = reason
 
 
+class SpoolFullError(RunnerError):
+    """The spool has no room for the next cell."""
+
+    reason = "SpoolFull"
+    outcome = "not_run"
+
+
 class StoppedError(RunnerError):
     """Asked to stop, or the trial's deadline has passed."""
+
+    outcome = "not_run"
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

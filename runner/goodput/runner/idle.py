@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from goodput.runner.errors import NotIdleError
+from goodput.runner.errors import NotIdleError, ServerGoneError
 from goodput.runner.snapshot import Snapshot
 from goodput.runner.stop import Stop
 
@@ -27,13 +27,20 @@ def wait_idle(
 
     Raises:
         NotIdleError: not by the deadline.
-        ServerGoneError: it does not answer.
+        ServerGoneError: it does not answer; slow answers are waited for until the deadline.
         StoppedError: asked to stop.
     """
     deadline = time.monotonic() + deadline_seconds
     before: Snapshot | None = None
     while True:
-        now = read()
+        try:
+            now = read()
+        except ServerGoneError as error:
+            if not error.slow or time.monotonic() >= deadline:
+                raise
+            before = None
+            stop.pause(gap_seconds)
+            continue
         if not now.known:
             return now
         quiet = now.running == 0 and now.waiting == 0

@@ -101,7 +101,8 @@ class Server:
         try:
             answer = self._client.request(method, path, **options)
         except httpx.HTTPError as error:
-            raise ServerGoneError(f"{method} {path}: {_words(error)}") from error
+            slow = isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout | httpx.PoolTimeout)
+            raise ServerGoneError(f"{method} {path}: {_words(error)}", slow=slow) from error
         if answer.status_code in _MISSING:
             return None
         if answer.status_code >= 500:

@@ -35,12 +35,20 @@ class Memory(Document):
     warnings: tuple[str, ...] = ()
     warmups: int = 0  # begun
     warmup: Warmup | None = None  # ended
+    ceiling: float | None = None  # events per CPU second of the load client
 
 
 class Began(Document):
     """A cell was begun."""
 
     unix: float
+
+
+class Opening(Document):
+    """The server is idle, with an empty prefix cache as far as it says: the load may start."""
+
+    snapshot: Snapshot
+    warnings: tuple[str, ...] = ()
 
 
 class Closing(Document):
@@ -77,13 +85,13 @@ class CellSpool:
         return _read(self.folder / "began.json", Began)
 
     @property
-    def opening(self) -> Snapshot | None:
-        """The idle snapshot before the load."""
-        return _read(self.folder / "opening.json", Snapshot)
+    def opening(self) -> Opening | None:
+        """The state before the load, None while it has not come so far."""
+        return _read(self.folder / "opening.json", Opening)
 
-    def open(self, snapshot: Snapshot) -> None:
-        """Note the idle snapshot before the load."""
-        _write(self.folder / "opening.json", snapshot)
+    def open(self, opening: Opening) -> None:
+        """Note the state before the load."""
+        _write(self.folder / "opening.json", opening)
 
     @property
     def closing(self) -> Closing | None:

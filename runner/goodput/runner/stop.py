@@ -50,6 +50,13 @@ class Stop:
         self._event.wait(max(0.0, seconds))
         return self.reason is not None
 
+    def rest(self, seconds: float) -> None:
+        """Sleep for work that goes on after the deadline: only a new signal cuts it short."""
+        if self._event.is_set():
+            time.sleep(seconds)
+        else:
+            self._event.wait(seconds)
+
     def pause(self, seconds: float) -> None:
         """Sleep, and raise `StoppedError` where it is time to stop."""
         self.wait(seconds)

@@ -17,6 +17,7 @@ SENT_RATIO = 0.98
 LAG_SECONDS = 0.010
 USED_RATIO = 0.5
 HIT_RATIO = 0.01
+DRIFT_RATIO = 0.01
 STEP_SECONDS = 0.0005
 
 
@@ -31,6 +32,8 @@ class Facts:
         server: columns; None where the server exposes none.
         open_loop: arrivals were planned.
         fresh_prompts: the prefix cache was empty and no prompt repeats, so hits must be about 0.
+        window_opened: False for a closed loop whose first requests never ended.
+        prompt_drift: share by which the server counted other prompt lengths than asked; None: it counted none.
     """
 
     opening: Snapshot
@@ -39,6 +42,8 @@ class Facts:
     server: ServerColumns | None
     open_loop: bool
     fresh_prompts: bool
+    window_opened: bool = True
+    prompt_drift: float | None = None
 
 
 Check = Callable[[Facts], str | None]
@@ -94,6 +99,10 @@ def _counter_reset(facts: Facts) -> str | None:
     return None
 
 
+def _no_window(facts: Facts) -> str | None:
+    return None if facts.window_opened else "the first requests of the closed loop did not end: no window opened"
+
+
 def _client_short(facts: Facts) -> str | None:
     planned, sent = facts.client.planned, facts.client.sent
     return f"sent {sent} of {planned} planned requests" if sent < SENT_RATIO * planned else None
@@ -118,6 +127,11 @@ def _prefix_hit(facts: Facts) -> str | None:
     return f"{ratio:.1%} of prompt tokens came from the prefix cache, planned is 0 %"
 
 
+def _prompt_drift(facts: Facts) -> str | None:
+    drift = facts.prompt_drift
+    return None if drift is None or drift <= DRIFT_RATIO else f"prompt tokens differ from what was asked by {drift:.1%}"
+
+
 def _clock_step(facts: Facts) -> str | None:
     step = facts.client.clock_step_seconds
     return None if abs(step) <= STEP_SECONDS else f"the wall clock stepped by {step * 1000:.2f} ms"
@@ -127,9 +141,11 @@ RULES: tuple[tuple[str, Check], ...] = (
     ("ServerGone", _server_gone),
     ("ServerRestarted", _server_restarted),
     ("CounterReset", _counter_reset),
+    ("NoWindow", _no_window),
     ("ClientShort", _client_short),
     ("ScheduleLag", _schedule_lag),
     ("ClientSaturated", _client_saturated),
     ("PrefixHit", _prefix_hit),
+    ("PromptDrift", _prompt_drift),
     ("ClockStep", _clock_step),
 )

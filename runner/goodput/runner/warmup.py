@@ -12,7 +12,7 @@ import httpx
 from goodput.runner.contract import TrialPlan
 from goodput.runner.errors import RequestRefusedError, ServerGoneError
 from goodput.runner.load.prompts import BodyWriter, PromptSource, TextSource
-from goodput.runner.server import Server
+from goodput.runner.load.target import Target
 from goodput.runner.steady import steady
 from goodput.runner.stop import Stop
 
@@ -57,7 +57,7 @@ class _Series:
         return [kind[shape][index] / middles[shape] for shape, index in self.order]
 
 
-def warm_up(server: Server, plan: TrialPlan, prompts: PromptSource, stop: Stop) -> Warmup:
+def warm_up(target: Target, plan: TrialPlan, prompts: PromptSource, stop: Stop) -> Warmup:
     """Load the server with `warmup_concurrency` requests at a time until MSER says steady, or the cap.
 
     The prompts must not be measured later. Requests that are open at the end are closed.
@@ -69,19 +69,19 @@ def warm_up(server: Server, plan: TrialPlan, prompts: PromptSource, stop: Stop) 
     """
     if plan.warmup_max_seconds == 0 or not plan.loads:
         return Warmup()
-    return asyncio.run(_Loop(server, plan, prompts, stop).run())
+    return asyncio.run(_Loop(target, plan, prompts, stop).run())
 
 
 class _Loop:
-    def __init__(self, server: Server, plan: TrialPlan, prompts: PromptSource, stop: Stop) -> None:
-        self._server = server
+    def __init__(self, target: Target, plan: TrialPlan, prompts: PromptSource, stop: Stop) -> None:
+        self._target = target
         self._plan = plan
         self._prompts = prompts
         self._stop = stop
         self._shapes = sorted({(entry.load.prompt_tokens, entry.load.output_tokens) for entry in plan.loads})
         self._series = _Series(len(self._shapes))
         self._writer = BodyWriter(plan.endpoint, plan.served_model)
-        self._path = "/v1/chat/completions" if plan.endpoint == "chat" else "/v1/completions"
+        self._path = target.path
         self._next = 0
         self._failures = 0
         self._last_failure: RequestRefusedError | ServerGoneError | None = None
@@ -92,8 +92,8 @@ class _Loop:
         begun = time.monotonic()
         checked = 0
         async with httpx.AsyncClient(
-            base_url=self._server.facts.url,
-            headers=self._server.headers,
+            base_url=f"http://{self._address()}",
+            headers=dict(self._target.headers),
             limits=limits,
             timeout=_REQUEST_SECONDS,
             trust_env=False,
@@ -114,6 +114,10 @@ class _Loop:
                 for worker in workers:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
+
+    def _address(self) -> str:
+        host = self._target.host
+        return f"[{host}]:{self._target.port}" if ":" in host else f"{host}:{self._target.port}"
 
     async def _worker(self, client: httpx.AsyncClient) -> None:
         while True:

@@ -1,0 +1,186 @@
+"""One cell against the server: reset, idle, snapshot, load with scraping, idle, snapshot.
+
+Everything it learns goes into the cell's spool as it happens; `conclude` makes the records from there.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+from goodput.runner.contract import PlannedLoad, TrialPlan
+from goodput.runner.errors import (
+    CacheNotResetError,
+    NotIdleError,
+    RunnerError,
+    ServerGoneError,
+    ServerRestartedError,
+    StoppedError,
+)
+from goodput.runner.idle import DEADLINE_SECONDS, GAP_SECONDS, wait_idle
+from goodput.runner.live import Progress
+from goodput.runner.load.errors import LoadError
+from goodput.runner.load.run import CellRecords, LoadRun, Target
+from goodput.runner.scrape import Scraper
+from goodput.runner.server import Server
+from goodput.runner.snapshot import Snapshot, read
+from goodput.runner.spool import CellSpool, Closing, Opening
+from goodput.runner.status import Board
+from goodput.runner.stop import Stop
+from goodput.runner.tokens import Vocabulary
+
+WATCH_SECONDS = 0.2
+ALIVE_SECONDS = 2.0  # between looks at a running cell's server: a dead one need not be loaded to the end
+STOP_SECONDS = 15.0  # for the load client to close what is open
+_log = logging.getLogger(__name__)
+_STEPS: dict[str, Literal["lead-in", "measuring", "draining"]] = {
+    "lead-in": "lead-in",
+    "measuring": "measuring",
+    "draining": "draining",
+}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all cells of a trial share.
+
+    Attributes:
+        server_start_time: of the process that was verified and warmed; None where it does not say.
+        ceiling: events per CPU second that the load client can take in, None where it was not measured.
+    """
+
+    plan: TrialPlan
+    server: Server
+    target: Target
+    vocabulary: Vocabulary
+    board: Board
+    stop: Stop
+    server_start_time: float | None = None
+    ceiling: float | None = None
+    processes: int = 1
+
+    def snapshot(self) -> Snapshot:
+        """The server's metrics now."""
+        return read(self.server.metrics)
+
+
+def measure(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> tuple[CellRecords | None, RunnerError | None]:
+    """Run one cell up to its closing snapshot in the spool.
+
+    Returns:
+        The load client's records (None where it left none), and what makes the next load pointless: the
+        server is gone or another one, or the runner was asked to stop.
+    """
+    cell.begin(time.time())
+    bench.board.update(step="resetting", load=planned.load.id)
+    try:
+        cell.open(_ready(bench))
+    except RunnerError as error:
+        cell.close(Closing(reason=error.reason, message=str(error)))
+        return None, None if isinstance(error, NotIdleError | CacheNotResetError) else error
+    try:
+        run = _load(bench, planned, cell)
+        closing, fatal = _close(bench)
+        cell.close(closing)
+        return run.collect(), fatal
+    except LoadError as error:
+        _log.exception("the load client failed")
+        if cell.closing is None:
+            cell.close(Closing(reason=RunnerError.reason, message=str(error)))
+        return None, None
+    except RunnerError as error:  # prompts that cannot be made
+        cell.close(Closing(reason=error.reason, message=str(error)))
+        return None, error
+
+
+def _ready(bench: Bench) -> Opening:
+    """Empty prefix cache, nothing running, nothing waiting."""
+    warnings = _reset(bench) if bench.plan.server.resettable else ()
+    snapshot = wait_idle(bench.snapshot, bench.stop)
+    expected = bench.server_start_time
+    if expected is not None and snapshot.start_time is not None and snapshot.start_time != expected:
+        raise ServerRestartedError(f"the server's process started at {snapshot.start_time:.3f}, not {expected:.3f}")
+    return Opening(snapshot=snapshot, warnings=warnings)
+
+
+def _reset(bench: Bench) -> tuple[str, ...]:
+    """Reset the prefix cache; the server refuses while requests hold blocks, so ask until it agrees."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while True:
+        done = bench.server.reset_prefix_cache()
+        if done:
+            return ()
+        if done is None:
+            return ("the server does not confirm prefix cache resets; fresh prompts and the hit rate vouch for it",)
+        if time.monotonic() >= deadline:
+            raise CacheNotResetError(f"the prefix cache was not reset within {DEADLINE_SECONDS:g} s")
+        bench.stop.pause(GAP_SECONDS)
+
+
+def _load(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> LoadRun:
+    """Run the load to its end, or cut it short where nothing can come of it."""
+    run = LoadRun(
+        planned,
+        bench.target,
+        bench.vocabulary.prompts(planned.seed),
+        cell.load,
+        processes=bench.processes,
+        ceiling=bench.ceiling,
+    )
+    scraped = bench.server.sibling(timeout_seconds=2.0)
+    scraper = Scraper(lambda: read(scraped.metrics), cell.samples)
+    run.start()
+    scraper.start()
+    bench.board.metrics.begin(planned, lambda: _progress(run))
+    try:
+        if not _watch(bench, run):
+            run.stop()
+            run.wait(STOP_SECONDS)
+    finally:
+        bench.board.metrics.freeze()
+        scraper.stop()
+        scraped.close()
+    return run
+
+
+def _progress(run: LoadRun) -> Progress:
+    counts = run.live()
+    return Progress(counts.sent, counts.ended)
+
+
+def _watch(bench: Bench, run: LoadRun) -> bool:
+    """Follow a run to its end. False: it should be cut short."""
+    look = time.monotonic() + ALIVE_SECONDS
+    while not run.wait(WATCH_SECONDS):
+        step = _STEPS.get(run.phase())
+        if step is not None:
+            bench.board.update(step=step)
+        if bench.stop.reason is not None:
+            return False
+        if time.monotonic() >= look:
+            look = time.monotonic() + ALIVE_SECONDS
+            if _dead(bench.server):
+                return False
+    return True
+
+
+def _dead(server: Server) -> bool:
+    """Whether nothing listens at the server's address, or its engine is dead. Being slow is not being dead."""
+    try:
+        server.healthy()
+    except ServerGoneError as error:
+        return not error.slow
+    return False
+
+
+def _close(bench: Bench) -> tuple[Closing, RunnerError | None]:
+    """The closing snapshot, or why there is none."""
+    try:
+        bench.stop.check()
+        return Closing(snapshot=wait_idle(bench.snapshot, bench.stop)), None
+    except NotIdleError as error:
+        return Closing(snapshot=bench.snapshot(), reason=error.reason, message=str(error)), None
+    except (ServerGoneError, StoppedError) as error:
+        return Closing(reason=error.reason, message=str(error)), error

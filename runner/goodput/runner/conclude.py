@@ -1,0 +1,195 @@
+"""From what a cell left in the spool to the files of its commit. The same after a restart as without one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from goodput.analysis.schema import (
+    CellDocument,
+    CellKey,
+    Commit,
+    CommittedFile,
+    Provenance,
+    ServerColumns,
+    Start,
+)
+from goodput.runner.columns import samples_table, server_columns
+from goodput.runner.contract import PlannedLoad, TrialPlan
+from goodput.runner.load.run import CellRecords
+from goodput.runner.scrape import INTERVAL_SECONDS, samples
+from goodput.runner.snapshot import Snapshot
+from goodput.runner.spool import CellSpool, Closing, Memory, Opening
+from goodput.runner.summary import Summary, summarize
+from goodput.runner.validity import Facts, verdict, warnings
+from goodput.runner.vllm_bench import vllm_bench
+from goodput.runner.warmup import Warmup
+
+RUNNER_FAILED = "RunnerFailed"
+
+
+@dataclass(frozen=True)
+class Concluded:
+    """A cell that is ready for the store.
+
+    Attributes:
+        document: its ``cell.json``.
+        outcomes: all its requests by outcome.
+        summary: None where nothing was measured.
+    """
+
+    document: CellDocument
+    outcomes: dict[str, int]
+    summary: Summary | None
+
+
+def conclude(
+    plan: TrialPlan, planned: PlannedLoad, memory: Memory, cell: CellSpool, records: CellRecords | None
+) -> Concluded:
+    """Judge a cell and lay its commit ready in the spool.
+
+    Args:
+        plan: the trial's.
+        planned: the cell's load.
+        memory: of the trial: provenance and start.
+        cell: its spool; without ``closing.json`` it was never finished: void, RunnerFailed.
+        records: the load client's; None where it did not come that far.
+    """
+    opening, closing = (
+        cell.opening,
+        cell.closing or Closing(reason=RUNNER_FAILED, message="the runner ended before the cell did"),
+    )
+    scraped = samples(cell.samples)
+    server = None
+    if opening is not None:
+        window = None if records is None else (records.monotonic_opened, records.monotonic_closed)
+        server = server_columns(opening.snapshot, closing.snapshot, scraped, window, interval_seconds=INTERVAL_SECONDS)
+    outcomes = {} if records is None else _outcomes(records.requests)
+    void = _void(plan=plan, planned=planned, opening=opening, closing=closing, records=records, server=server)
+    document = CellDocument(
+        evidence=plan.evidence,
+        key=CellKey(config=plan.config.id, load=planned.load.id, block=plan.block),
+        attempt=plan.attempt,
+        config=plan.config,
+        load=planned.load,
+        slo=plan.slo,
+        outcome="valid" if void is None else "void",
+        reason=None if void is None else void[0],
+        message=None if void is None else void[1],
+        warnings=(
+            *memory.warnings,
+            *(() if opening is None else opening.warnings),
+            *warnings(None if records is None else records.counts, server, outcomes.get("completed", 0)),
+        ),
+        server=server,
+        start=start(plan, memory),
+        provenance=memory.provenance or Provenance(),
+        **_measured(records),
+    )
+    return _stage(cell, document, records, scraped, outcomes)
+
+
+def start(plan: TrialPlan, memory: Memory) -> Start:
+    """The server start that this trial measures on."""
+    warmup = memory.warmup or Warmup()
+    return Start(
+        order=plan.server.order,
+        seconds=plan.server.start_seconds,
+        compile_cache=plan.server.compile_cache,
+        warmup_seconds=warmup.seconds,
+        warmup_requests=warmup.requests,
+        warmup_steady=warmup.steady,
+    )
+
+
+def _void(
+    *,
+    plan: TrialPlan,
+    planned: PlannedLoad,
+    opening: Opening | None,
+    closing: Closing,
+    records: CellRecords | None,
+    server: ServerColumns | None,
+) -> tuple[str, str] | None:
+    """Why the cell is void: what the runner met comes before what the rules find."""
+    if closing.reason is not None:
+        return closing.reason, closing.message or ""
+    if opening is None or records is None:
+        return RUNNER_FAILED, "the load client left no usable records"
+    facts = Facts(
+        opening=opening.snapshot,
+        closing=closing.snapshot,
+        client=records.client,
+        server=server,
+        open_loop=planned.load.request_rate is not None,
+        fresh_prompts=plan.server.resettable,
+        window_opened=records.window_opened,
+        prompt_drift=records.prompt_drift_ratio,
+    )
+    return verdict(facts)
+
+
+def _measured(records: CellRecords | None) -> dict[str, Any]:
+    if records is None:
+        return {"load_state": "not_judged"}
+    return {
+        "load_state": records.load_state,
+        "in_flight_opened": records.in_flight_opened,
+        "in_flight_closed": records.in_flight_closed,
+        "window": records.window,
+        "counts": records.counts,
+        "delivered_requests": records.delivered_requests,
+        "delivered_output_tokens": records.delivered_output_tokens,
+        "delivered_total_tokens": records.delivered_total_tokens,
+        "client": records.client,
+        "itl": records.itl,
+    }
+
+
+def _stage(
+    cell: CellSpool,
+    document: CellDocument,
+    records: CellRecords | None,
+    scraped: Sequence[Snapshot],
+    outcomes: dict[str, int],
+) -> Concluded:
+    files = {"cell.json": document.to_json()}
+    rows: dict[str, int] = {}
+    summary = None
+    if records is not None:
+        table = samples_table(scraped, records.monotonic_opened - records.window.opened)
+        summary = summarize(records.requests, document.load, document.slo, records.window.seconds)
+        files |= {
+            "requests.parquet": _parquet(records.requests),
+            "server.parquet": _parquet(table),
+            "vllm_bench.json": vllm_bench(document, records.requests, summary),
+        }
+        rows = {"requests.parquet": records.requests.num_rows, "server.parquet": table.num_rows}
+    commit = Commit(
+        key=document.key,
+        attempt=document.attempt,
+        outcome=document.outcome,
+        reason=document.reason,
+        files={
+            name: CommittedFile(sha256=hashlib.sha256(data).hexdigest(), size=len(data), rows=rows.get(name))
+            for name, data in files.items()
+        },
+    )
+    cell.stage(files, commit)
+    return Concluded(document, outcomes, summary)
+
+
+def _outcomes(requests: pa.Table) -> dict[str, int]:
+    return dict(Counter(requests["outcome"].to_pylist()))
+
+
+def _parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    return bytes(sink.getvalue().to_pybytes())

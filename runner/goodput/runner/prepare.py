@@ -1,0 +1,117 @@
+"""Before the first cell: is it the right server, is it ours alone, is it warm. Remembered over a restart."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from goodput.runner.cell import Bench
+from goodput.runner.contract import TrialPlan
+from goodput.runner.errors import PlanError, RunnerLostError, ServerRestartedError
+from goodput.runner.load.ceiling import measure_ceiling
+from goodput.runner.load.errors import LoadError, TargetError
+from goodput.runner.load.target import Target
+from goodput.runner.server import Server
+from goodput.runner.snapshot import read
+from goodput.runner.spool import Memory, TrialSpool
+from goodput.runner.status import Board
+from goodput.runner.stop import Stop
+from goodput.runner.tokens import Vocabulary, vocabulary
+from goodput.runner.verify import verify
+from goodput.runner.warmup import warm_up
+
+CEILING_SECONDS = 0.5
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a trial has around it."""
+
+    plan: TrialPlan
+    server: Server
+    spool: TrialSpool
+    board: Board
+    stop: Stop
+
+
+def prepare(around: Surroundings, memory: Memory | None, began: float) -> tuple[Bench, Memory]:
+    """Verify and warm the server, as far as no earlier runner of this attempt did.
+
+    Raises:
+        PlanError: the server's URL cannot be loaded.
+        RunnerLostError: the server has served requests that no memory knows of.
+        ServerRestartedError: another process than the one that was verified and warmed.
+        RunnerError: whatever else makes measuring pointless.
+    """
+    plan, server, stop = around.plan, around.server, around.stop
+    where = _target(plan, server)
+    memory = _claim(around, memory, began)
+    if memory.provenance is None:
+        around.board.update(step="verifying")
+        verified = verify(server, plan)
+        memory = memory.model_copy(
+            update={"provenance": verified.provenance, "warnings": verified.warnings, "ceiling": _ceiling()}
+        )
+        around.spool.remember(memory)
+    stop.check()
+    words = vocabulary(server, plan)
+    if memory.warmup is None:
+        around.board.update(step="warming")
+        memory = _warm(around, memory, where, words)
+    bench = Bench(
+        plan=plan,
+        server=server,
+        target=where,
+        vocabulary=words,
+        board=around.board,
+        stop=stop,
+        server_start_time=memory.server_start_time,
+        ceiling=memory.ceiling,
+    )
+    return bench, memory
+
+
+def _ceiling() -> float | None:
+    try:
+        return measure_ceiling(CEILING_SECONDS)
+    except LoadError as error:  # for the record only: used_ratio is measured in every cell
+        _log.warning("the load client's ceiling is not known: %s", error)
+        return None
+
+
+def _target(plan: TrialPlan, server: Server) -> Target:
+    try:
+        return Target.of(plan.server.url, plan.served_model, plan.endpoint, server.headers)
+    except TargetError as error:
+        raise PlanError(str(error)) from error
+
+
+def _claim(around: Surroundings, memory: Memory | None, began: float) -> Memory:
+    """Make sure that the server is fresh (first runner) or the same (later one)."""
+    snapshot = read(around.server.metrics)
+    if memory is None:
+        if snapshot.served and around.plan.config.kind != "external":
+            raise RunnerLostError("the server has served requests before, and no spool tells which")
+        memory = Memory(began_unix=began, server_start_time=snapshot.start_time)
+        around.spool.remember(memory)
+        return memory
+    known, now = memory.server_start_time, snapshot.start_time
+    if known is not None and now is not None and known != now:
+        raise ServerRestartedError("the server was restarted while the runner was")
+    return memory
+
+
+def _warm(around: Surroundings, memory: Memory, where: Target, words: Vocabulary) -> Memory:
+    """Warm up. One that a crash cut short is done again, with other prompts."""
+    plan = around.plan
+    memory = memory.model_copy(update={"warmups": memory.warmups + 1})
+    around.spool.remember(memory)
+    warmup = warm_up(where, plan, words.prompts(plan.warmup_seed + memory.warmups - 1), around.stop)
+    warnings = memory.warnings
+    if warmup.steady is False:
+        warnings = (*warnings, f"warm-up was not steady after {plan.warmup_max_seconds:g} s")
+    memory = memory.model_copy(update={"warmup": warmup, "warnings": warnings})
+    around.spool.remember(memory)
+    _log.info("warm-up: %s requests, steady: %s", warmup.requests, warmup.steady)
+    return memory

@@ -1,0 +1,31 @@
+"""How much of the spool a cell may need, and whether there is that much."""
+
+from __future__ import annotations
+
+from goodput.runner.contract import PlannedLoad
+from goodput.runner.spool import TrialSpool
+
+EVENT_BYTES = 300  # one token's chunk with its head and the spool's record
+TOKEN_BYTES = 7  # one prompt id as JSON text
+REQUEST_BYTES = 1000
+EVENTS_PER_STREAM_SECOND = 200  # closed loop: nobody decodes faster
+
+
+def cell_bytes(planned: PlannedLoad) -> int:
+    """Upper estimate of what a cell writes, in bytes."""
+    load = planned.load
+    seconds = planned.lead_in_seconds + (load.window_seconds or 0.0) + planned.drain_seconds
+    if load.request_rate is not None:
+        requests = load.request_rate * seconds + (load.window_requests or 0)
+        events = requests * load.output_tokens
+    else:
+        events = (load.concurrency or 1) * seconds * EVENTS_PER_STREAM_SECOND
+        requests = events / load.output_tokens + (load.window_requests or 0)
+    return round(events * EVENT_BYTES + requests * (load.prompt_tokens * TOKEN_BYTES + REQUEST_BYTES))
+
+
+def enough_room(spool: TrialSpool, planned: PlannedLoad, limit_bytes: int | None) -> bool:
+    """Whether the next cell fits the disk, and with all that waits for the store the limit."""
+    needed = cell_bytes(planned)
+    within = limit_bytes is None or spool.used_bytes + needed <= limit_bytes
+    return within and needed <= spool.free_bytes
