@@ -74,9 +74,8 @@ def _unknown(field: str, flag: str, engines: Sequence[EngineSpec]) -> Problem | 
     known = sorted({name for flags in tables.values() for name in flags.kinds})
     near = nearest(flag, known) or nearest(flag.replace("-", "_").lower().removeprefix("no_"), known)
     fix = f"did you mean {near}?" if near else "see the flags of the engine's version"
-    who = f"engine {engines[0].name}" if len(engines) == 1 else "no engine"
-    verb = f"is not a flag that {who} knows" if len(engines) == 1 else f"is a flag that {who} knows"
-    return Problem(field, MISSING, verb, fix)
+    whose = f"engine {engines[0].name}" if len(engines) == 1 else "any engine"
+    return Problem(field, MISSING, f"is no flag of {whose}", fix)
 
 
 def _value(field: str, flag: str, value: str, engines: Sequence[EngineSpec]) -> Iterator[Problem]:

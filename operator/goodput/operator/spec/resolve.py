@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from goodput.analysis import ids
-from goodput.analysis.schema import Config
+from goodput.analysis.schema import Config, Load
 from goodput.operator.spec.errors import MISSING, Problem, SpecError
 from goodput.operator.spec.estimate import SENTINEL_ABOVE_SECONDS, estimate, least_trial_seconds
 from goodput.operator.spec.flagcheck import flag_problems
@@ -88,29 +87,34 @@ def immutable_hash(spec: SweepSpec) -> str:
 def load_steps(spec: SweepSpec) -> tuple[LoadStep, ...]:
     """Load points with lead-in and drain deadline, the same for all configs."""
     lead_in = lead_in_seconds(spec)
-    return tuple(_step(LoadStep(load, lead_in, DRAIN_LEAST_SECONDS)) for load in load_points(spec))
+    return tuple(LoadStep(load, lead_in, _drain_seconds(load, spec)) for load in load_points(spec))
 
 
 def lead_in_seconds(spec: SweepSpec) -> float:
-    """Load before the window: as asked, else max(10 s, 5 × the longest planned request)."""
+    """Load before the window: as asked, else max(10 s, 5 × the longest planned request), in whole milliseconds."""
     if spec.workload.lead_in_seconds is not None:
         return spec.workload.lead_in_seconds
+    return max(LEAD_IN_LEAST_SECONDS, round(LEAD_IN_REQUESTS * longest_request_seconds(spec), 3))
+
+
+def longest_request_seconds(spec: SweepSpec) -> float:
+    """What the SLO allows the longest request, else 2 s."""
     slo = spec.slo
-    longest = UNPLANNED_REQUEST_SECONDS
     if slo.e2e_seconds is not None:
-        longest = slo.e2e_seconds
-    elif slo.ttft_seconds is not None and slo.tpot_seconds is not None:
-        longest = slo.ttft_seconds + slo.tpot_seconds * (max(spec.workload.output_tokens) - 1)
-    return max(LEAD_IN_LEAST_SECONDS, LEAD_IN_REQUESTS * longest)
+        return slo.e2e_seconds
+    if slo.ttft_seconds is not None and slo.tpot_seconds is not None:
+        return slo.ttft_seconds + slo.tpot_seconds * (max(spec.workload.output_tokens) - 1)
+    return UNPLANNED_REQUEST_SECONDS
 
 
-def _step(step: LoadStep) -> LoadStep:
-    """The drain deadline is max(60 s, window)."""
-    load = step.load
+def _drain_seconds(load: Load, spec: SweepSpec) -> float:
+    """How long open requests may take after the window: max(60 s, window)."""
     window = load.window_seconds
     if window is None:
-        window = (load.window_requests or 0) / (load.request_rate or load.concurrency or 1)
-    return replace(step, drain_seconds=max(DRAIN_LEAST_SECONDS, window))
+        requests = load.window_requests or 0
+        seconds_each = longest_request_seconds(spec) / load.concurrency if load.concurrency else 0.0
+        window = requests / load.request_rate if load.request_rate else requests * seconds_each
+    return max(DRAIN_LEAST_SECONDS, window)
 
 
 def _before_expansion(name: str, spec: SweepSpec, *, in_cluster: bool) -> Iterator[Problem]:

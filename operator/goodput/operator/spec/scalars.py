@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from goodput.analysis import ids
@@ -50,8 +50,8 @@ def format_duration(seconds: float) -> str:
     return "".join(parts)
 
 
-def _duration(value: object) -> object:
-    if isinstance(value, float):  # a default, already in seconds
+def _duration(value: object, info: ValidationInfo) -> object:
+    if isinstance(value, float) and info.mode == "python":  # built in code, where times are in seconds
         return value
     if not isinstance(value, str):
         raise PydanticCustomError("duration", "must be a duration in quotes")

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from goodput.operator.spec.errors import SpecError
+from goodput.operator.spec.resolve import resolve
+
+Build = Callable[..., dict[str, Any]]
+UID = "01234567-89ab-cdef-0123-456789abcdef"
+VLLM = {"name": "vllm", "kind": "vllm", "image": "i"}
+
+
+def refusal(document: dict[str, Any], uid: str | None = None) -> str:
+    with pytest.raises(SpecError) as refused:
+        resolve(document, uid=uid)
+    return str(refused.value)
+
+
+def test_folders(sweep: Build) -> None:
+    in_cluster = resolve(sweep("t"), namespace="bench", uid=UID)
+    assert in_cluster.folder == "bench.t.01234567"
+    local = resolve(sweep("t"))
+    assert local.folder.startswith("local.t.")
+    assert len(local.folder.rpartition(".")[2]) == 8
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"suspend": True},
+        {"cancel": True},
+        {"budget": {"maxTrials": 3}},
+        {"retention": {"ttlAfterFinished": "1h"}},
+        {"plan": {"parallelism": 2, "blocks": {"max": 20}}},
+        {"results": {"uri": "s3://bench/sweeps", "credentialsSecretRef": {"name": "s"}}},
+    ],
+)
+def test_a_local_sweep_resumes_after_what_may_change_has_changed(change: dict[str, Any], sweep: Build) -> None:
+    assert resolve(sweep(**change)).folder == resolve(sweep()).folder
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"slo": {"ttft": "1s"}}, {"plan": {"blocks": {"min": 4}}}, {"results": {"uri": "s3://bench/other"}}],
+)
+def test_any_other_change_is_another_sweep(change: dict[str, Any], sweep: Build) -> None:
+    assert resolve(sweep(**change)).folder != resolve(sweep()).folder
+
+
+def test_evidence_follows_the_engine(sweep: Build) -> None:
+    assert resolve(sweep()).evidence == "measured"
+    assert resolve(sweep(engines=[{"name": "s", "kind": "simulated"}])).evidence == "synthetic"
+
+
+@pytest.mark.parametrize(
+    ("slo", "lead_in"),
+    [
+        ({"ttft": "500ms", "tpot": "100ms"}, 5 * (0.5 + 0.1 * 127)),
+        ({"ttft": "500ms", "tpot": "1ms"}, 10),
+        ({"e2e": "4s", "ttft": "1h"}, 20),
+        ({"ttft": "1h"}, 10),
+    ],
+)
+def test_lead_in_is_five_of_the_longest_planned_requests(slo: dict[str, str], lead_in: float, sweep: Build) -> None:
+    work = {"outputTokens": [16, 128], "promptTokens": [64], "requestRate": [1]}
+    assert [step.lead_in_seconds for step in resolve(sweep(slo=slo, workload=work)).loads] == [lead_in] * 2
+
+
+def test_lead_in_as_asked_and_drain_as_long_as_the_window(sweep: Build) -> None:
+    work = {"requestRate": [2], "leadIn": "1s", "window": {"duration": "90s"}}
+    (step,) = resolve(sweep(workload=work)).loads
+    assert (step.lead_in_seconds, step.drain_seconds) == (1, 90)
+    (step,) = resolve(sweep(workload={"requestRate": [2], "window": {"requests": 400}})).loads
+    assert step.drain_seconds == 200
+    closed = {"concurrency": [4], "window": {"requests": 1000}}
+    (step,) = resolve(sweep(workload=closed, slo={"e2e": "2s"})).loads
+    assert step.drain_seconds == 500
+
+
+def test_sentinels_are_on_above_two_hours(sweep: Build) -> None:
+    short, long = (
+        {"requestRate": [1], "window": {"duration": "10s"}},
+        {"requestRate": [1], "window": {"duration": "30m"}},
+    )
+    assert not resolve(sweep(workload=short)).sentinel
+    assert resolve(sweep(workload=long)).sentinel
+    assert not resolve(sweep(workload=long, plan={"sentinel": "off"})).sentinel
+    on = resolve(sweep(workload=short, plan={"sentinel": "on"}))
+    assert on.sentinels == ("s00", "s01", "s02", "s03")
+    assert on.planned_cells == 2 * 1 * 3 + 4
+
+
+def test_the_estimate_knows_parallelism_and_gpus(sweep: Build) -> None:
+    one, two = resolve(sweep()), resolve(sweep(plan={"parallelism": 2}))
+    assert two.estimate_seconds == pytest.approx(one.estimate_seconds / 2)
+    assert two.estimate_gpu_hours == pytest.approx(one.estimate_gpu_hours)
+    cpu = {**VLLM, "resources": {"limits": {"nvidia.com/gpu": 0}}}
+    assert resolve(sweep(engines=[cpu])).estimate_gpu_hours == 0
+
+
+def test_gpus_of_a_config(sweep: Build) -> None:
+    configs = {"list": [{}, {"tensor_parallel_size": 2, "data_parallel_size": 2}, {"pipeline_parallel_size": 3}]}
+    assert [config.gpus for config in resolve(sweep(configs=configs)).configs] == [1, 4, 3]
+    asked = {**VLLM, "resources": {"limits": {"nvidia.com/gpu": 2}}}
+    text = refusal(sweep(engines=[asked], configs={"list": [{"tensor_parallel_size": 2}, {}]}))
+    assert "spec.engines[0].resources.limits: 2: GPUs do not match tensor x pipeline x data parallel size (1)" in text
+    broken = {**VLLM, "resources": {"limits": {"nvidia.com/gpu": "500m"}}}
+    assert "a GPU count must be a whole number" in refusal(sweep(engines=[broken]))
+
+
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        ({"max_num_batched_tokens": 64, "max_num_seqs": 128}, "must be at least max_num_seqs (128)"),
+        (
+            {"enable_chunked_prefill": "false", "max_num_batched_tokens": 2048, "max_model_len": 8192},
+            "must be at least max_model_len (8192) without chunked prefill",
+        ),
+        ({"long_prefill_token_threshold": 9000, "max_model_len": "8k"}, "must not be above max_model_len (8000)"),
+        ({"max_num_active_seqs": 200, "max_num_seqs": 100}, "must not be above max_num_seqs (100)"),
+        ({"max_num_seqs": 0}, "must be at least 1"),
+        ({"max_model_len": 512}, "prompt and output do not fit max_model_len (512)"),
+    ],
+)
+def test_what_vllm_would_refuse_is_refused_first(flags: dict[str, Any], line: str, sweep: Build) -> None:
+    assert line in refusal(sweep(engines=[VLLM], configs={"list": [flags]}))
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"max_num_batched_tokens": 64},
+        {"max_num_batched_tokens": 128, "max_num_seqs": 128},
+        {"enable_chunked_prefill": "false", "max_num_batched_tokens": 8192, "max_model_len": 8192},
+        {"max_model_len": 576},
+        {"max_model_len": "auto"},
+    ],
+)
+def test_what_vllm_takes_is_taken(flags: dict[str, Any], sweep: Build) -> None:
+    assert resolve(sweep(engines=[VLLM], configs={"list": [flags]})).configs
+
+
+def test_a_budget_below_one_trial_is_refused(sweep: Build) -> None:
+    work = {"requestRate": [1, 2], "window": {"duration": "10m"}}
+    assert 'spec.budget.deadline: "600s": is less than one trial needs' in refusal(
+        sweep(workload=work, budget={"deadline": "10m"})
+    )
+    assert "spec.budget.maxGpuHours: 0.1: is less than one trial needs" in refusal(
+        sweep(workload=work, budget={"maxGpuHours": 0.1})
+    )
+    assert resolve(sweep(workload=work, budget={"deadline": "1h", "maxGpuHours": 1})).configs
+
+
+@pytest.mark.parametrize(
+    ("parts", "field"),
+    [
+        ({"model": {"name": "m", "cache": {"create": {"size": "1Gi"}}}}, "spec.model.cache.create"),
+        ({"engines": [{**VLLM, "kind": "transformers"}], "configs": None}, "spec.engines[0].kind"),
+        (
+            {"engines": [{**VLLM, "compileCache": {"mode": "prime", "claimName": "c"}}]},
+            "spec.engines[0].compileCache.mode",
+        ),
+        ({"workload": {"requestRate": [1], "dataset": "jsonl", "datasetUri": "s3://x"}}, "spec.workload.dataset"),
+        ({"workload": {"search": {"min": 1, "max": 9}}}, "spec.workload.search"),
+        ({"workload": {"requestRate": [1], "arrival": "burst"}}, "spec.workload.arrival"),
+        ({"objective": {"name": "capacity"}}, "spec.objective.name"),
+        ({"objective": {"name": "makespan"}}, "spec.objective.name"),
+        ({"plan": {"strategy": "race"}}, "spec.plan.strategy"),
+        ({"budget": {"gpuHourPrice": 2.5}}, "spec.budget.gpuHourPrice"),
+        ({"scheduling": {"queueName": "q"}}, "spec.scheduling.queueName"),
+    ],
+)
+def test_what_is_not_built_is_refused_and_never_ignored(parts: dict[str, Any], field: str, sweep: Build) -> None:
+    (line,) = refusal(sweep(**parts)).splitlines()
+    assert line.startswith(field)
+    assert "is not built yet; " in line
+
+
+def test_pods_share_no_files(sweep: Build) -> None:
+    document = sweep(results={"uri": "file:///results"})
+    assert resolve(document).folder
+    assert "spec.results.uri" in refusal(document, uid=UID)
+
+
+def test_an_image_is_needed_in_a_cluster_only(sweep: Build) -> None:
+    document = sweep(engines=[{"name": "vllm", "kind": "vllm"}])
+    assert resolve(document).configs
+    assert "spec.engines[0].image: is required in a cluster" in refusal(document, uid=UID)
+
+
+def test_a_sweep_has_a_name(sweep: Build) -> None:
+    assert refusal({**sweep(), "metadata": {}}) == "metadata.name: is required; name the sweep"
