@@ -23,10 +23,10 @@ class _Loader(yaml.SafeLoader):
 
 
 def _map(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
-    for number, key in enumerate(keys):
-        if key in keys[:number]:
-            raise yaml.MarkedYAMLError(problem=f"key {key!r} is written twice", problem_mark=node.start_mark)
+    keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+    twice = {key for key in keys if keys.count(key) > 1 and key != "<<"}
+    if twice:
+        raise yaml.MarkedYAMLError(problem=f"key {min(twice)!r} is written twice", problem_mark=node.start_mark)
     loader.flatten_mapping(node)
     return loader.construct_mapping(node, deep=True)
 

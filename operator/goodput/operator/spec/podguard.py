@@ -8,7 +8,7 @@ from typing import Any
 from goodput.operator.spec.errors import MISSING, Problem
 from goodput.operator.spec.models import SweepSpec
 
-_HOST = ("hostNetwork", "hostPID", "hostIPC", "hostUsers", "nodeName", "hostname", "subdomain")
+_HOST = ("hostNetwork", "hostPID", "hostIPC", "nodeName")
 _ACCOUNT = ("serviceAccountName", "serviceAccount", "automountServiceAccountToken")
 _OWNED = {
     "restartPolicy": "the operator restarts by itself",
@@ -16,7 +16,6 @@ _OWNED = {
     "terminationGracePeriodSeconds": "the operator sets it",
     "ephemeralContainers": "use kubectl debug",
 }
-_LISTS = ("containers", "initContainers")
 
 
 def template_problems(spec: SweepSpec) -> Iterator[Problem]:
@@ -31,27 +30,42 @@ def template_problems(spec: SweepSpec) -> Iterator[Problem]:
 def guard(place: str, template: Mapping[str, Any], container: str) -> Iterator[Problem]:
     """Refusals in one podTemplate; ``container`` is the name of the pod's own container."""
     yield from _known(place, template, ("metadata", "spec"))
-    metadata = _mapping(template.get("metadata"))
-    yield from _known(f"{place}.metadata", metadata, ("labels", "annotations"))
+    yield from _metadata(f"{place}.metadata", template.get("metadata"))
+    here, spec = f"{place}.spec", template.get("spec")
+    if not isinstance(spec, Mapping):
+        yield from _shape(here, spec, "a map")
+        return
+    yield from _pod(here, spec)
+    yield from _security(f"{here}.securityContext", _mapping(spec.get("securityContext")))
+    for kind in ("volumes", "containers", "initContainers"):
+        items = spec.get(kind)
+        if items is not None and not (isinstance(items, list) and all(isinstance(item, Mapping) for item in items)):
+            yield from _shape(f"{here}.{kind}", items, "a list of maps")
+            continue
+        for number, item in enumerate(items or ()):
+            inner = f"{here}.{kind}[{number}]"
+            yield from _volume(inner, item) if kind == "volumes" else _container(inner, item, container)
+
+
+def _metadata(place: str, metadata: object) -> Iterator[Problem]:
+    if not isinstance(metadata, Mapping):
+        yield from _shape(place, metadata, "a map")
+        return
+    yield from _known(place, metadata, ("labels", "annotations"))
     for kind in ("labels", "annotations"):
         for key in _mapping(metadata.get(kind)):
             if str(key).partition("/")[0].endswith("goodput.dev"):
-                field = f"{place}.metadata.{kind}.{key}"
-                yield Problem(field, MISSING, "is the operator's own key", "choose another key")
-    spec = _mapping(template.get("spec"))
-    here = f"{place}.spec"
-    yield from _pod(here, spec)
-    yield from _security(f"{here}.securityContext", _mapping(spec.get("securityContext")))
-    for number, volume in enumerate(_list(spec.get("volumes"))):
-        yield from _volume(f"{here}.volumes[{number}]", volume)
-    for kind in _LISTS:
-        for number, item in enumerate(_list(spec.get(kind))):
-            yield from _container(f"{here}.{kind}[{number}]", item, container)
+                yield Problem(f"{place}.{kind}.{key}", MISSING, "is the operator's own key", "choose another key")
+
+
+def _shape(place: str, value: object, wanted: str) -> Iterator[Problem]:
+    if value is not None:
+        yield Problem(place, value, f"must be {wanted}", "write it as in a PodTemplateSpec")
 
 
 def _pod(place: str, spec: Mapping[str, Any]) -> Iterator[Problem]:
     for key in _HOST:
-        if key in spec and spec[key] not in (False, None) and not (key == "hostUsers" and spec[key] is False):
+        if spec.get(key) not in (False, None):
             yield Problem(f"{place}.{key}", spec[key], "ties the pod to a host or its namespaces", "remove it")
     for key in _ACCOUNT:
         if spec.get(key) not in (False, None):
@@ -98,6 +112,8 @@ def _security(place: str, context: Mapping[str, Any]) -> Iterator[Problem]:
     if _mapping(context.get("capabilities")).get("add"):
         added = context["capabilities"]["add"]
         yield Problem(f"{place}.capabilities.add", added, "widens the container's rights", "remove it")
+    if _mapping(context.get("windowsOptions")).get("hostProcess"):
+        yield Problem(f"{place}.windowsOptions.hostProcess", True, "runs as a process of the host", "remove it")
     if context.get("procMount") not in (None, "Default"):
         yield Problem(f"{place}.procMount", context["procMount"], "unmasks /proc", "remove it")
     for key in ("seccompProfile", "appArmorProfile"):
