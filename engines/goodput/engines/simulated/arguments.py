@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
     flag("--seed", type=int, default=0)
     flag("--max-model-len", type=human_int)
     flag("--max-num-batched-tokens", type=human_int)
-    flag("--max-num-seqs", type=human_int)
+    flag("--max-num-seqs", type=int)
     flag("--max-num-active-seqs", type=int)
     flag("--long-prefill-token-threshold", type=int, default=0)
     flag("--watermark", type=float, default=0.0)

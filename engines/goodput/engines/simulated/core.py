@@ -49,9 +49,9 @@ class EngineCore:
         return self.scheduler.has_work
 
     @property
-    def in_step(self) -> bool:
-        """Whether a step has begun and not ended."""
-        return self._plan is not None
+    def plan(self) -> StepPlan | None:
+        """The step that has begun and not ended, if there is one."""
+        return self._plan
 
     def add(self, request: SimRequest) -> None:
         """Queues a request; it is first looked at when the next step begins."""

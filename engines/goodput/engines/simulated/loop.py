@@ -92,7 +92,7 @@ class EngineLoop:
 
     def reset_prefix_cache(self) -> bool:
         """See `Scheduler.reset_prefix_cache`; False while a step runs or requests hold blocks."""
-        return not self.core.in_step and self.core.scheduler.reset_prefix_cache()
+        return self.core.plan is None and self.core.scheduler.reset_prefix_cache()
 
     def stop(self) -> None:
         """Takes no more steps."""

@@ -71,7 +71,7 @@ class SimRequest:
 
     def _next_key(self, index: int, block_size: int) -> int:
         if self.prompt_token_ids is None:
-            return block_hash(-1 - self.uid, (index,))
+            return block_hash(-3 - self.uid, (index,))  # below -2: Python's hash(-1) is hash(-2)
         start, end = index * block_size, (index + 1) * block_size
         prompt = self.prompt_token_ids
         tokens = tuple(prompt[start:end])
