@@ -57,8 +57,12 @@ class Api:
             if error.status != 404 and not (error.status == 409 and uid is not None):
                 raise
 
-    async def list(self, kind: str, namespace: str, selector: str) -> list[Body]:
-        """All objects of a kind with these labels, as they are now."""
+    async def get(self, kind: str, namespace: str, name: str) -> Body:
+        """The object as it is now."""
+        return await self._json("GET", path_of(kind, namespace, name))
+
+    async def all_of(self, kind: str, namespace: str, selector: str) -> list[Body]:
+        """The objects of a kind with these labels, as they are now."""
         found = await self._json("GET", path_of(kind, namespace), labelSelector=selector)
         items: list[Body] = found.get("items") or []
         return items

@@ -52,6 +52,9 @@ SAVED_LOGS: Final = f"{GROUP}/logs"
 # Annotation of an analysis Job: its answer, which outlives its pod.
 ANSWER: Final = f"{GROUP}/answer"
 
+RUNNER_SUFFIX: Final = "-run"
+LOGS_SUFFIX: Final = "-logs"
+CANARY_SUFFIX: Final = "-canary"
 TRIAL_FILE: Final = "trial.json"
 RUNNER_PORT: Final = 9100
 
@@ -93,17 +96,17 @@ def memory_name(owner: Owner, trial: TrialId) -> str:
 
 def runner_name(owner: Owner, trial: TrialId) -> str:
     """The runner's Job."""
-    return f"{owner.name}-{trial.name}-run"
+    return f"{owner.name}-{trial.name}{RUNNER_SUFFIX}"
 
 
 def logs_name(owner: Owner, trial: TrialId) -> str:
     """The ConfigMap with the trial's packed logs."""
-    return f"{owner.name}-{trial.name}-logs"
+    return f"{owner.name}-{trial.name}{LOGS_SUFFIX}"
 
 
 def canary_name(owner: Owner) -> str:
     """The canary's Job and its input."""
-    return f"{owner.name}-canary"
+    return f"{owner.name}{CANARY_SUFFIX}"
 
 
 def analysis_name(owner: Owner, generation: int) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from goodput.operator.cluster import bodies, memory, names
 from goodput.operator.cluster.bodies import Body
 from goodput.operator.cluster.observe_runner import observe_runner
 from goodput.operator.cluster.observe_server import observe_server
 from goodput.operator.cluster.observe_task import observe_analysis, observe_canary
-from goodput.operator.observed import Analysis, Canary, Observed, Trial
+from goodput.operator.observed import Analysis, Canary, Failure, Observed, Runner, Server, Trial
 from goodput.operator.sweep import TrialId
 from goodput.runner.contract import RunnerStatus
 
@@ -24,6 +24,11 @@ class Children:
     deployments: Sequence[Body] = ()
     config_maps: Sequence[Body] = ()
 
+    @property
+    def any(self) -> bool:
+        """Something is left of the sweep."""
+        return bool(self.pods or self.jobs or self.deployments or self.config_maps)
+
 
 @dataclass(frozen=True)
 class Texts:
@@ -32,13 +37,15 @@ class Texts:
     logs: Mapping[str, str] = field(default_factory=dict)  # by pod
     refusals: Mapping[str, str] = field(default_factory=dict)  # by Job that has no pod
     live: Mapping[str, RunnerStatus] = field(default_factory=dict)  # by pod
+    refused: Mapping[str, Failure] = field(default_factory=dict)  # by name of an object that was not taken
+    refused_analyses: Mapping[int, Analysis] = field(default_factory=dict)
 
 
 def observe(children: Children, status: Mapping[str, object], now: float, texts: Texts | None = None) -> Observed:
     """One look at all children of a sweep. A trial exists because its memory does."""
     known = texts or Texts()
-    canary: Canary | None = None
-    analyses: dict[int, Analysis] = {}
+    canary = _refused_canary(known, now)
+    analyses: dict[int, Analysis] = dict(known.refused_analyses)
     pods = _by_job(children.pods)
     for job in children.jobs:
         role = bodies.labels(job).get(names.ROLE)
@@ -67,8 +74,26 @@ def _trials(children: Children, now: float, texts: Texts) -> dict[TrialId, Trial
         )
         job = next(iter(jobs.get(trial, ())), None)
         runner = observe_runner(job, runners.get(trial, ()), now=now, texts=texts.refusals, live=texts.live)
-        trials[trial] = Trial(memory.read(found[0]), server, runner)
+        trials[trial] = _with_refusals(Trial(memory.read(found[0]), server, runner), found[0], texts)
     return trials
+
+
+def _with_refusals(trial: Trial, config_map: Body, texts: Texts) -> Trial:
+    """A server or a runner that the API server did not take is one that failed, until its trial has ended."""
+    name = str(bodies.meta(config_map).get("name"))
+    if trial.memory.ended is not None:
+        return trial
+    server, runner = texts.refused.get(name), texts.refused.get(f"{name}{names.RUNNER_SUFFIX}")
+    if server is not None and trial.server is None:
+        return replace(trial, server=Server(state="pending", since=trial.memory.created, failure=server))
+    if runner is not None and trial.runner is None:
+        return replace(trial, runner=Runner(state="failed", since=trial.memory.created, failure=runner))
+    return trial
+
+
+def _refused_canary(texts: Texts, now: float) -> Canary | None:
+    failure = next((why for name, why in texts.refused.items() if name.endswith(names.CANARY_SUFFIX)), None)
+    return Canary(state="failed", since=now, failure=failure) if failure else None
 
 
 def _by_trial(found: Sequence[Body], role: str) -> dict[TrialId, list[Body]]:

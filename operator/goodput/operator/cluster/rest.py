@@ -53,22 +53,31 @@ class Rest:
     def json(self, method: str, path: str, body: object = None, **query: object) -> dict[str, Any]:
         """The answer as JSON."""
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        found: dict[str, Any] = json.loads(self._call(method, path, "application/json", body, kind, query))
+        found: dict[str, Any] = json.loads(
+            self._call(method, path, body, query, accept="application/json", content=kind)
+        )
         return found
 
     def text(self, path: str, **query: object) -> str:
         """The answer as text, such as a log."""
-        return self._call("GET", path, "*/*", None, "application/json", query).decode(errors="replace")
+        return self._call("GET", path, None, query, accept="*/*").decode(errors="replace")
 
     def _call(
-        self, method: str, path: str, accept: str, body: object, content_type: str, query: Mapping[str, object]
+        self,
+        method: str,
+        path: str,
+        body: object,
+        query: Mapping[str, object],
+        *,
+        accept: str,
+        content: str = "application/json",
     ) -> bytes:
         client: Any = self._client  # generated, untyped
         request = client.param_serialize(
             method=method,
             resource_path=path,
             query_params=[(key, value) for key, value in query.items() if value is not None],
-            header_params={"Accept": accept, "Content-Type": content_type},
+            header_params={"Accept": accept, "Content-Type": content},
             body=body,
             auth_settings=["BearerToken"],
         )

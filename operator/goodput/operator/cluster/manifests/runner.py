@@ -28,6 +28,8 @@ STREAM_TOKENS_PER_SECOND: Final = 200.0
 #: Cells that may wait in the spool while the store refuses.
 SPOOLED_CELLS: Final = 4
 BASE_BYTES: Final = 256 << 20
+#: Of the pod's storage not for the spool: logs, temporary files.
+SLACK_BYTES: Final = 128 << 20
 DEFAULTS: Final = {"requests": {"cpu": "500m", "memory": "256Mi"}}
 
 
@@ -35,16 +37,16 @@ def runner_job(sweep: Sweep, trial: TrialId, plan: TrialPlan, *, image: str) -> 
     """The Job. The trial's ConfigMap must have ``trial.json`` before."""
     owner = Owner.of(sweep)
     resources = base.resources(sweep.spec.runner.resources, DEFAULTS)
-    spool = str(spool_bytes(sweep.loads))
+    storage = spool_bytes(sweep.loads)
     for kind in ("requests", "limits"):
-        resources[kind] = {"ephemeral-storage": spool, **resources.get(kind, {})}
+        resources[kind] = {"ephemeral-storage": str(storage), **resources.get(kind, {})}
     deadline = plan.deadline_seconds + plan.upload_hold_seconds + 2 * RUNNER_BACKSTOP_SECONDS
     work = Work(
         name=names.runner_name(owner, trial),
         labels=names.labels(owner, names.RUNNER, trial),
         container="runner",
         image=image,
-        command=["goodput-runner", "run", f"{TRIAL_FOLDER}/{names.TRIAL_FILE}", "--spool", SPOOL],
+        command=_command(storage - SLACK_BYTES),
         volumes=[
             base.config_map("trial", TRIAL_FOLDER, names.memory_name(owner, trial)),
             base.empty_dir("spool", SPOOL),
@@ -62,6 +64,11 @@ def runner_job(sweep: Sweep, trial: TrialId, plan: TrialPlan, *, image: str) -> 
         },
     )
     return job(sweep.spec, owner, work)
+
+
+def _command(spool_limit: int) -> list[str]:
+    words = ["goodput-runner", "trial", "--plan", f"{TRIAL_FOLDER}/{names.TRIAL_FILE}", "--spool", SPOOL]
+    return [*words, "--spool-limit", str(spool_limit), "--port", str(names.RUNNER_PORT)]
 
 
 def spool_bytes(loads: Iterable[LoadStep]) -> int:

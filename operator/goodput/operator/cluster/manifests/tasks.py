@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Final
 
+from goodput.operator.actions import StartAnalysis
 from goodput.operator.cluster import names
 from goodput.operator.cluster.manifests import base
 from goodput.operator.cluster.manifests.base import Body
@@ -13,11 +15,13 @@ from goodput.operator.cluster.names import Owner
 from goodput.operator.plan.limits import ANALYSIS_DEADLINE_SECONDS, CANARY_DEADLINE_SECONDS
 from goodput.operator.spec.base import Resources
 from goodput.operator.sweep import Sweep, TrialId
+from goodput.operator.trialplan import results_target
 
 INPUT_FOLDER: Final = "/input"
 LOGS_FOLDER: Final = "/logs"
 CANARY_FILE: Final = "canary.json"
-STATES_FILE: Final = "states.json"
+ANALYSIS_FILE: Final = "analysis.json"
+TERMINATION_LOG: Final = "/dev/termination-log"
 CANARY_NEEDS: Final = {"requests": {"cpu": "50m", "memory": "64Mi"}}
 ANALYSIS_NEEDS: Final = {"requests": {"cpu": "100m", "memory": "256Mi"}}
 FINAL: Final = "final"  # the label's value where no block has ended
@@ -32,7 +36,7 @@ def canary_job(sweep: Sweep, *, image: str) -> Body:
         labels=names.labels(owner, names.CANARY),
         container="runner",
         image=image,
-        command=["goodput-runner", "canary", f"{INPUT_FOLDER}/{CANARY_FILE}"],
+        command=["goodput-runner", "canary", "--input", f"{INPUT_FOLDER}/{CANARY_FILE}"],
         volumes=[base.config_map("input", INPUT_FOLDER, name)],
         resources=base.resources(Resources(), CANARY_NEEDS),
         backoff=0,
@@ -47,7 +51,8 @@ def analysis_job(sweep: Sweep, generation: int, block: str | None, logs: Sequenc
     owner = Owner.of(sweep)
     name = names.analysis_name(owner, generation)
     volumes = [base.config_map("input", INPUT_FOLDER, name)]
-    command = ["goodput-analysis", "run", f"{INPUT_FOLDER}/{STATES_FILE}"]
+    command = ["goodput-analysis", "job", "--input", f"{INPUT_FOLDER}/{ANALYSIS_FILE}"]
+    command += ["--logs", LOGS_FOLDER, "--message", TERMINATION_LOG]
     for trial in logs:
         # Optional: a trial whose logs could not be saved must not hold up the tables.
         source = names.logs_name(owner, trial)
@@ -65,3 +70,16 @@ def analysis_job(sweep: Sweep, generation: int, block: str | None, logs: Sequenc
         deadline_seconds=int(ANALYSIS_DEADLINE_SECONDS),
     )
     return job(sweep.spec, owner, work)
+
+
+def analysis_input(sweep: Sweep, action: StartAnalysis) -> dict[str, bytes]:
+    """The analysis's input file: where the results are, and the states that only the operator knows."""
+    document = {
+        "v": 1,
+        "results": results_target(sweep).model_dump(mode="json"),
+        "sweep": sweep.folder,
+        "states": action.states.model_dump(mode="json", exclude_none=True),
+        "block": action.block,
+        "logs": [trial.name for trial in action.logs],
+    }
+    return {ANALYSIS_FILE: json.dumps(document, separators=(",", ":")).encode()}
