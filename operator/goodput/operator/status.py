@@ -140,17 +140,22 @@ def _leaders(view: View) -> Status:
     answer = latest_answer(view)
     if answer is None:
         return {}
-    written: Status = {"verdict": {"name": answer.verdict, "reason": answer.reason, "message": short(answer.message)}}
+    written: Status = {}
+    if answer.verdict is not None:
+        written["verdict"] = {"name": answer.verdict, "reason": answer.reason, "message": short(answer.message)}
     config = view.sweep.by_id.get(answer.best.config) if answer.best is not None else None
     if answer.best is not None and config is not None:
-        best: Status = {"engine": config.engine, "config": config.id, "args": dict(config.swept)}
-        best["verdict"] = answer.verdict
-        for name, value in (("load", answer.best.load), ("goodput", answer.best.goodput)):
-            if value is not None:
-                best[name] = value
-        if answer.best.interval is not None:
-            best["interval"] = list(answer.best.interval)
-        written["best"] = best
+        best: Status = {
+            "engine": config.engine,
+            "config": config.id,
+            "label": config.label,
+            "args": dict(config.swept),
+            "verdict": answer.verdict,
+            "load": answer.best.load,
+            "goodput": answer.best.goodput,
+            "interval": None if answer.best.interval is None else list(answer.best.interval),
+        }
+        written["best"] = {name: value for name, value in best.items() if value is not None}
     if answer.top:
         written["top"] = [row.model_dump(mode="json", exclude_none=True) for row in answer.top[:TOP_ROWS]]
     return written

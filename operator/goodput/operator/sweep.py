@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from goodput.analysis import ids
 from goodput.analysis.schema import Config, Evidence, Load, SpecDocument
@@ -22,6 +22,16 @@ IDLE_DEADLINE_SECONDS = 60.0
 
 TRIAL_MARGIN_SECONDS = 300.0
 """Verifying, the client's own ceiling, and commits."""
+
+MUTABLE: dict[str, Any] = {
+    "suspend": True,
+    "cancel": True,
+    "budget": True,
+    "retention": True,
+    "plan": {"parallelism": True, "blocks": {"max": True}},
+    "results": {"credentials_secret_ref": True},
+}
+"""What may change while a sweep exists (DESIGN §5): no part of ``spec.json``, which is written once."""
 
 
 @dataclass(frozen=True, order=True)
@@ -154,7 +164,7 @@ class Sweep:
             uid=self.uid,
             folder=self.folder,
             evidence=self.evidence,
-            spec=self.spec.model_dump(mode="json", by_alias=True, exclude_none=True),
+            spec=self.spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=MUTABLE),
             model=self.spec.model.name,
             configs=self.configs,
             loads=tuple(step.load for step in self.loads),

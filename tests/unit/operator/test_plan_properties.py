@@ -83,7 +83,7 @@ class World:
 
     # What a driver does. Each refuses what a sound planner never asks for.
 
-    def execute(self, action: do.Action, *, again: bool = False) -> None:  # noqa: C901, PLR0912 - one case each
+    def execute(self, action: do.Action, *, again: bool = False) -> None:  # noqa: PLR0912 - one case each
         match action:
             case do.StartCanary():
                 assert again or self.canary is None

@@ -1,0 +1,77 @@
+"""From a server's log to a reason. Pure; both drivers use it once a server has ended.
+
+Texts: vLLM 0.32's ``SchedulerConfig``, ``kv_cache_utils`` and workers, argparse, torch and huggingface_hub; those
+of the CPU backend are from captured logs (tests/data/vllm_logs). The root cause is logged before what follows
+from it, so the order of the rules matters, not that of the lines.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+from goodput.operator.observed import Failure
+
+MESSAGE_CHARACTERS: Final = 512
+
+_PREFIX: Final = re.compile(
+    r"^(\([A-Za-z0-9_-]+ pid=\d+\) )?((INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]*\] )?"
+)
+"""``(EngineCore pid=23) ERROR 11-30 02:16:04 [core.py:1510] `` in front of a message."""
+
+RULES: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
+    (reason, re.compile(pattern, re.MULTILINE))
+    for reason, pattern in (
+        ("CudaOutOfMemory", r"torch\.(cuda\.)?OutOfMemoryError|CUDA out of memory|CUBLAS_STATUS_ALLOC_FAILED"),
+        ("CudaOutOfMemory", r"Free memory on device .* on startup is less than desired"),
+        ("KvCacheTooSmall", r"No available memory for the cache blocks"),
+        ("KvCacheTooSmall", r"To serve at least one request with the model's max seq len"),
+        ("KvCacheTooSmall", r"is larger than the maximum number of tokens that can be stored in KV cache"),
+        ("HostOutOfMemory", r"Available memory on node \d+ .* is less than (desired|requested)"),
+        ("HostOutOfMemory", r"std::bad_alloc|Cannot allocate memory|^MemoryError"),
+        ("ContainerConfigError", r"Insufficient space in /dev/shm|No usable temporary directory"),
+        ("InvalidServerArgs", r"^[\w./ -]+: error: .+"),
+        ("InvalidServerArgs", r"validation errors? for \w*Config"),
+        ("ModelUnavailable", r"is not a local folder and is not a valid model identifier|RepositoryNotFoundError"),
+        ("ModelUnavailable", r"GatedRepoError|RevisionNotFoundError|does not appear to have a file named"),
+        ("EngineDead", r"EngineDeadError|EngineCore encountered a fatal error|died unexpectedly"),
+        ("EngineDead", r"ncclSystemError|ncclUnhandledCudaError|NCCL error|an illegal memory access|Xid \(PCI"),
+        ("EngineDead", r"Engine core initialization failed|EngineCore failed to start"),
+    )
+)
+
+_HIT: Final = re.compile(r"Directly load (AOT compilation|the compiled graph)")
+_MISS: Final = re.compile(r"saved AOT compiled function|torch\.compile took|Compiling a graph for")
+
+
+def classify_log(text: str) -> Failure | None:
+    """Why a server ended, with the line that says so; None where its log does not tell."""
+    for reason, pattern in RULES:
+        found = pattern.search(text)
+        if found is not None:
+            return Failure(reason, _message(text, found, reason))
+    return None
+
+
+def compile_cache(text: str) -> Literal["hit", "miss"] | None:
+    """Whether the server loaded what an earlier one compiled, as its log says it; None where nothing compiles."""
+    if _HIT.search(text):
+        return "hit"
+    return "miss" if _MISS.search(text) else None
+
+
+def last_line(text: str) -> str:
+    """The last line that says something, without the log's prefix."""
+    line = next((line for line in reversed(text.splitlines()) if line.strip()), "")
+    return _PREFIX.sub("", line.strip())[:MESSAGE_CHARACTERS]
+
+
+def _message(text: str, found: re.Match[str], reason: str) -> str:
+    """The line of the match; a pydantic error has what matters in the lines below it."""
+    start = text.rfind("\n", 0, found.start()) + 1
+    lines = text[start:].splitlines()
+    message = _PREFIX.sub("", lines[0]).strip()
+    if reason == "InvalidServerArgs" and "validation error" in message:
+        below = [_PREFIX.sub("", line).strip() for line in lines[1:3]]
+        message = ": ".join([message, *filter(None, below)])
+    return message[:MESSAGE_CHARACTERS]
