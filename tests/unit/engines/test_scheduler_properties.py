@@ -89,7 +89,7 @@ def run(case: Case, check: Any = None) -> list[SimRequest]:
 
 
 @given(cases())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_budget_and_the_sequences_are_never_exceeded(case: Case) -> None:
     def check(core: EngineCore) -> None:
         plan = core.plan
@@ -103,7 +103,7 @@ def test_the_budget_and_the_sequences_are_never_exceeded(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_blocks_are_neither_overallocated_nor_leaked(case: Case) -> None:
     def check(core: EngineCore) -> None:
         pool, size = core.scheduler.pool, case.config.cache.block_size
@@ -128,7 +128,7 @@ def test_blocks_are_neither_overallocated_nor_leaked(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_tokens_are_conserved(case: Case) -> None:
     def check(core: EngineCore) -> None:
         assert core.plan is not None
@@ -148,7 +148,7 @@ def test_tokens_are_conserved(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_a_decode_never_waits_behind_a_newer_prefill(case: Case) -> None:
     def check(core: EngineCore) -> None:
         assert core.plan is not None
@@ -160,7 +160,7 @@ def test_a_decode_never_waits_behind_a_newer_prefill(case: Case) -> None:
 
 
 @given(cases(aborts=False))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_first_come_is_first_admitted_and_nobody_starves(case: Case) -> None:
     requests = run(case)
     admitted = [request.scheduled_ns for request in requests]
@@ -169,7 +169,7 @@ def test_first_come_is_first_admitted_and_nobody_starves(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_same_input_gives_the_same_output(case: Case) -> None:
     def trace(requests: list[SimRequest]) -> list[Any]:
         return [(r.first_token_ns, r.last_token_ns, r.num_preemptions, r.output_token_ids) for r in requests]
@@ -178,7 +178,7 @@ def test_the_same_input_gives_the_same_output(case: Case) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(1, 30), st.integers(1, 10)), max_size=20))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_virtual_time_serves_every_arrival_in_order_of_its_tokens(rows: list[tuple[int, int, int]]) -> None:
     scheduler = SchedulerConfig(max_num_batched_tokens=32, max_num_seqs=4, max_model_len=MAX_LEN)
     cache = CacheConfig(block_size=4, num_gpu_blocks=40)
