@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from goodput.operator.spec.errors import SpecError
 from goodput.operator.spec.flagtable import FlagValueError, option, table
 from goodput.operator.spec.resolve import resolve
 
+ROOT = Path(__file__).parents[4]
 Build = Callable[..., dict[str, Any]]
 
 
@@ -69,10 +72,22 @@ def test_on_a_command_line() -> None:
 
 def test_tables_agree_where_both_engines_know_a_flag() -> None:
     vllm, simulated = table("vllm"), table("simulated")
-    own = {"start_seconds", "vocab_size"}
-    assert set(simulated.kinds) - own <= set(vllm.kinds)
-    different = {flag for flag in set(simulated.kinds) - own if simulated.kinds[flag] != vllm.kinds[flag]}
-    assert different == {"max_num_seqs"}  # the simulator takes 1k there too
+    shared = set(simulated.kinds) - {"start_seconds", "vocab_size"}
+    assert shared <= set(vllm.kinds)
+    assert {flag: simulated.kinds[flag] for flag in shared} == {flag: vllm.kinds[flag] for flag in shared}
+
+
+@pytest.mark.parametrize(("kind", "file"), [("vllm", "vllm-0.32.yaml"), ("simulated", "simulated.yaml")])
+def test_the_engines_own_tables_say_the_same(kind: str, file: str) -> None:
+    """The parts do not import each other, so each has its table; both were read from the same sources."""
+    theirs = yaml.safe_load((ROOT / "engines/goodput/engines/flags" / file).read_text())["flags"]
+    ours = table(kind)
+    assert set(ours.kinds) | set(ours.managed) == set(theirs)
+    words = {"human_int": "size", "text": "str", "boolean": "bool"}
+    kinds = {flag: words.get(entry["type"], entry["type"]) for flag, entry in theirs.items()}
+    different = {flag for flag in ours.kinds if ours.kinds[flag] != kinds[flag]}
+    # Numbers from a list of choices, and dicts that vLLM reads as JSON: text to the engines' table.
+    assert different <= {"max_lora_rank", "config_format", "hf_overrides", "limit_mm_per_prompt"}
 
 
 def test_flags_that_vllm_dropped_are_unknown() -> None:
