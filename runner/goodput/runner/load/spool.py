@@ -1,0 +1,56 @@
+"""The two files a worker appends to while the cell runs (standard library only).
+
+Spool: all that came from the network, in order: a `HEADER` and its bytes. Send log: one `SENT` per request
+that was due. Both are read after the cell, or by another process, never by the worker.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from goodput.runner.load.errors import SpoolError
+
+HEADER = struct.Struct("<IIBq")  # request, bytes that follow, kind, stamp (CLOCK_MONOTONIC ns)
+SENT = struct.Struct("<Iqq")  # request, planned ns, sent ns (both from the cell's start; sent -1: never)
+
+# Kinds of spool records.
+READ_KERNEL = 0  # bytes with the kernel's receive stamp
+READ_USER = 1  # bytes, stamped after the system call
+END_OF_FILE = 2  # the server closed the connection
+BROKEN = 3  # the connection broke: 4 bytes errno, 1 byte stage
+ENDED = 4  # the response is complete as far as the worker can see
+CLOSED = 5  # the worker closed it: the reason as text
+RETRIED = 6  # a kept-alive connection was dead before any answer: everything so far is void, sent again
+NOT_SENT = 7  # the client could not send it: the reason as text
+
+STAGE_CONNECT = 0
+STAGE_EXCHANGE = 1
+BROKEN_BODY = struct.Struct("<iB")
+
+_READ_BYTES = 4 << 20
+MAX_RECORD_BYTES = 1 << 20
+
+Record = tuple[int, int, int, bytes]  # request, kind, stamp, bytes
+
+
+def read_spool(path: Path) -> Iterator[Record]:
+    """All records in order. A torn last record (the worker was killed) ends the file."""
+    size = HEADER.size
+    unpack = HEADER.unpack_from
+    rest = b""
+    with path.open("rb") as file:
+        while block := file.read(_READ_BYTES):
+            data = rest + block if rest else block
+            at, end = 0, len(data)
+            while at + size <= end:
+                request, length, kind, stamp = unpack(data, at)
+                if length > MAX_RECORD_BYTES:
+                    raise SpoolError(f"{path.name}: a record of {length} bytes cannot be right")
+                stop = at + size + length
+                if stop > end:
+                    break
+                yield request, kind, stamp, data[at + size : stop]
+                at = stop
+            rest = data[at:]
