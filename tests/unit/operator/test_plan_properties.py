@@ -22,7 +22,7 @@ from goodput.runner.contract import OpenCell, Outcome, RunnerStatus
 SERVER_REASONS = tuple(name for name, r in REASONS.items() if r.kind in {"deterministic", "transient", "disruption"})
 TERMINAL = {"Succeeded", "PartiallyFailed", "Failed", "Cancelled"}
 CALM_AFTER = 400  # passes after which nobody interferes any more
-LOOKS = 5000  # a sweep that takes more passes than this is held not to end
+LOOKS = 1500  # a sweep that takes more passes than this is held not to end
 
 
 @cache

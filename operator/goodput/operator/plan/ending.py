@@ -41,8 +41,11 @@ def server_cause(trial: Trial) -> Failure | None:
 
 def _of_runner(trial: Trial) -> Ending | None:
     runner = trial.runner
+    if runner is None and trial.memory.outcome is not None:
+        return Ending()
     if runner is None:
-        return Ending() if trial.memory.outcome is not None else None
+        gone = Failure("RunnerLost", "the runner went away while its records waited for the store")
+        return Ending(gone) if trial.memory.released is not None else None
     if runner_active(trial):
         return None
     outcome = runner.outcome or trial.memory.outcome
