@@ -28,6 +28,21 @@ class Comparison:
     no_width: bool = False  # block differences are all equal, so the interval has no width
     confounded: bool = False
 
+    @property
+    def ahead(self) -> float | None:
+        """Leader's advantage as a ratio − 1."""
+        return _change(self.difference)
+
+    @property
+    def ahead_low(self) -> float | None:
+        """Its lower limit."""
+        return _change(self.low)
+
+    @property
+    def ahead_high(self) -> float | None:
+        """Its upper limit."""
+        return _change(self.high)
+
 
 @dataclass(frozen=True)
 class Against:
@@ -81,9 +96,13 @@ def against(logs: Logs, best: str, reference: str) -> Against | None:
     low, high = t_interval(differences) or (None, None)
     return Against(
         math.expm1(math.fsum(differences) / len(differences)),
-        None if low is None else math.expm1(low),
-        None if high is None else math.expm1(high),
+        _change(low),
+        _change(high),
     )
+
+
+def _change(log_ratio: float | None) -> float | None:
+    return None if log_ratio is None else math.expm1(log_ratio)
 
 
 def _confounded(leader: Contender, other: Contender) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from goodput.analysis.compare import Against, Comparison, against, compare
@@ -47,6 +47,7 @@ class Decision:
     against_reference: Against | None = None
     drift: float | None = None  # change of the sentinel from first to last, on the log scale
     needed: int | None = None  # blocks that would decide, where undecided
+    costs: Mapping[str, float] = field(default_factory=dict)  # of the tie break, of feasible configs, where known
 
 
 def decide(contenders: Sequence[Contender], question: Question, sentinel: Points | None = None) -> Decision:
@@ -67,6 +68,7 @@ def decide(contenders: Sequence[Contender], question: Question, sentinel: Points
     drift = sentinel_drift(sentinel or {}, scores.get(question.reference), question)
     if drift is not None and abs(drift) > question.zone:
         verdict, reason = "drift", "SentinelMoved"
+    costs = {each.config: cost_of(each, scores[each.config]) for each in feasible}
     tied = tuple(each.config for each in comparisons if each.standing == "tied")
     best = cheapest([leader, *(each for each in others if each.config in tied)], scores) if verdict == "tie" else leader
     return Decision(
@@ -80,6 +82,7 @@ def decide(contenders: Sequence[Contender], question: Question, sentinel: Points
         against_reference=against(logs, best.config, question.reference),
         drift=drift,
         needed=_needed(comparisons) if reason in {"TooFewBlocks", "IntervalTooWide"} else None,
+        costs={name: cost for name, cost in costs.items() if cost is not None},
     )
 
 

@@ -1,0 +1,188 @@
+"""``tables/cells``: one row per planned cell, measured or not, with the reason. What was not run is never hidden.
+
+Intervals here are those of one run (``*_this_run_*``): Wilson for attainment, order statistics for percentiles.
+They say nothing of what another server start would give.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from goodput.analysis import stats
+from goodput.analysis.cells import LATENCIES, QUANTILES, Cell
+from goodput.analysis.columns import IDS, LOAD
+from goodput.analysis.goodput_table import gpu_seconds, load_cells
+from goodput.analysis.metrics import rate
+from goodput.analysis.planned import PlannedCell
+from goodput.analysis.result import AnalysisResult
+from goodput.analysis.tables import BOOL, FLOAT, INT, TEXT, Columns, Row, build, flag_cells
+
+STATE: Columns = {"block": TEXT, "sentinel": BOOL, "state": TEXT, "reason": TEXT, "attempt": INT, "void_attempts": INT}
+COUNTS: Columns = {
+    **dict.fromkeys(("attempted", "good", "slow", "unjudged", "failed", "incomplete", "not_sent"), INT),
+    "load_state": TEXT,
+    **dict.fromkeys(("in_flight_opened", "in_flight_closed"), INT),
+}
+RATES: Columns = dict.fromkeys(
+    (
+        "goodput_per_second",
+        "attainment_ratio",
+        "attainment_this_run_low_ratio",
+        "attainment_this_run_high_ratio",
+        "requests_per_second",
+        "output_tokens_per_second",
+        "total_tokens_per_second",
+    ),
+    FLOAT,
+)
+LATENCY: Columns = {
+    column: kind
+    for name in LATENCIES
+    for column, kind in [
+        (f"{name}_mean_seconds", FLOAT),
+        *(
+            pair
+            for p in QUANTILES
+            for pair in [
+                (f"{name}_{p}_seconds", FLOAT),
+                (f"{name}_{p}_this_run_low_seconds", FLOAT),
+                (f"{name}_{p}_this_run_high_seconds", FLOAT),
+                (f"{name}_{p}_small_sample", BOOL),
+            ]
+        ),
+    ]
+}
+SERVER = {
+    "preemptions": "preemptions",
+    "kv_cache_usage_mean_ratio": "kv_usage_mean",
+    "kv_cache_usage_max_ratio": "kv_usage_max",
+    "running_mean": "running_mean",
+    "running_max": "running_max",
+    "waiting_mean": "waiting_mean",
+    "waiting_max": "waiting_max",
+    "prefix_hit_ratio": "prefix_hit_ratio",
+}
+"""Column → field of `schema.ServerColumns`."""
+RUN: Columns = {
+    "measured_seconds": FLOAT,
+    "started_unix_seconds": FLOAT,
+    "schedule_sha256": TEXT,
+    "prompts_sha256": TEXT,
+    "send_lag_p99_seconds": FLOAT,
+    "client_used_ratio": FLOAT,
+    "stamp_source": TEXT,
+    "start_order": INT,
+    "start_seconds": FLOAT,
+    "compile_cache": TEXT,
+    "gpu_uuid": TEXT,
+    "node": TEXT,
+    "gpu_seconds": FLOAT,
+    "warnings": TEXT,
+}
+FIXED: Columns = {**IDS, **STATE, **LOAD, **COUNTS, **RATES, **LATENCY, **dict.fromkeys(SERVER, FLOAT), **RUN}
+MEASURED = [*COUNTS, *RATES, *LATENCY, *SERVER, *RUN]
+
+
+def cells_table(result: AnalysisResult) -> pa.Table:
+    """The table: planned cells by config, load and block, then those measured beyond the plan."""
+    flags, values = flag_cells(result.spec.configs, list(FIXED))
+    measured = {cell.document.key: cell for cell in result.cells}
+    rows = [
+        _planned(result, planned, measured.get(planned.key), values[planned.key.config])
+        | _measured(result, measured.get(planned.key))
+        for planned in result.planned
+    ]
+    ids = {**IDS, **flags, **STATE, **LOAD}
+    return build(rows, {**ids, **{name: kind for name, kind in FIXED.items() if name not in ids}}, result.spec)
+
+
+def _planned(result: AnalysisResult, planned: PlannedCell, cell: Cell | None, flags: Row) -> Row:
+    config, load = result.configs[planned.key.config], result.loads[planned.key.load]
+    return {
+        "config": config.id,
+        "load": load.id,
+        "engine": config.engine,
+        **flags,
+        "block": planned.key.block,
+        "sentinel": planned.sentinel,
+        "state": planned.state,
+        "reason": planned.reason,
+        "attempt": None if cell is None else cell.document.attempt,
+        "void_attempts": planned.voids,
+        **load_cells(load),
+    }
+
+
+def _measured(result: AnalysisResult, cell: Cell | None) -> Row:
+    if cell is None:
+        return dict.fromkeys(MEASURED)
+    return _counts(cell) | _rates(cell) | _latencies(cell) | _server(cell) | _run(result, cell)
+
+
+def _counts(cell: Cell) -> Row:
+    judged, document = cell.judgement, cell.document
+    return {
+        "attempted": judged.attempted,
+        "good": judged.good,
+        "slow": judged.slow,
+        "unjudged": judged.unjudged,
+        "failed": judged.failed,
+        "incomplete": judged.incomplete,
+        "not_sent": judged.not_sent,
+        "load_state": document.load_state,
+        "in_flight_opened": document.in_flight_opened,
+        "in_flight_closed": document.in_flight_closed,
+    }
+
+
+def _rates(cell: Cell) -> Row:
+    low, high = stats.wilson(cell.judgement.good, cell.judgement.attempted) or (None, None)
+    document = cell.document
+    return {
+        "goodput_per_second": cell.goodput,
+        "attainment_ratio": cell.attainment,
+        "attainment_this_run_low_ratio": low,
+        "attainment_this_run_high_ratio": high,
+        "requests_per_second": rate(document.delivered_requests, cell.seconds),
+        "output_tokens_per_second": rate(document.delivered_output_tokens, cell.seconds),
+        "total_tokens_per_second": rate(document.delivered_total_tokens, cell.seconds),
+    }
+
+
+def _latencies(cell: Cell) -> Row:
+    row: Row = dict.fromkeys(LATENCY)
+    for name, latency in cell.latencies.items():
+        row[f"{name}_mean_seconds"] = latency.mean
+        for p, percentile in latency.percentiles.items():
+            row |= {
+                f"{name}_{p}_seconds": percentile.value,
+                f"{name}_{p}_this_run_low_seconds": percentile.low,
+                f"{name}_{p}_this_run_high_seconds": percentile.high,
+                f"{name}_{p}_small_sample": percentile.small,
+            }
+    return row
+
+
+def _server(cell: Cell) -> Row:
+    return {column: getattr(cell.document.server, field, None) for column, field in SERVER.items()}
+
+
+def _run(result: AnalysisResult, cell: Cell) -> Row:
+    document = cell.document
+    window, client, start = document.window, document.client, document.start
+    return {
+        "measured_seconds": cell.seconds,
+        "started_unix_seconds": window.started_unix if window else None,
+        "schedule_sha256": window.schedule_sha256 if window else None,
+        "prompts_sha256": window.prompts_sha256 if window else None,
+        "send_lag_p99_seconds": client.send_lag_p99_seconds if client else None,
+        "client_used_ratio": client.used_ratio if client else None,
+        "stamp_source": client.stamp_source if client else None,
+        "start_order": start.order,
+        "start_seconds": start.seconds,
+        "compile_cache": start.compile_cache,
+        "gpu_uuid": document.provenance.gpu_uuid,
+        "node": document.provenance.node,
+        "gpu_seconds": gpu_seconds(result.configs[document.key.config], [cell]),
+        "warnings": "; ".join(document.warnings) or None,
+    }

@@ -1,0 +1,109 @@
+"""``tables/configs``: one row per config with its score, provenance, starts, cost and exact server command."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from goodput.analysis import stats
+from goodput.analysis.cells import Cell
+from goodput.analysis.goodput_table import known, start_cells
+from goodput.analysis.result import AnalysisResult
+from goodput.analysis.schema import Config, Provenance
+from goodput.analysis.tables import BOOL, FLOAT, INT, TEXT, Columns, Row, build, flag_cells
+
+PROVENANCE = (
+    "engine_version",
+    "model",
+    "model_revision",
+    "image",
+    "image_digest",
+    "torch",
+    "cuda",
+    "driver",
+    "gpu",
+    "gpu_uuid",
+    "node",
+    "goodput_version",
+)
+IDS: Columns = {"config": TEXT, "engine": TEXT, "kind": TEXT}
+REST: Columns = {
+    "reference": BOOL,
+    "gpus": INT,
+    "verdict": TEXT,
+    "score": FLOAT,
+    "chosen_loads": TEXT,
+    "cells_planned": INT,
+    "cells_measured": INT,
+    "trials": INT,
+    "failure_reasons": TEXT,
+    "cold_start_seconds": FLOAT,
+    "warm_start_seconds": FLOAT,
+    "compile_cache_hit_ratio": FLOAT,
+    "start_order": TEXT,
+    "warmup_seconds": FLOAT,
+    "gpu_seconds": FLOAT,
+    **dict.fromkeys(PROVENANCE, TEXT),
+    "resolved": TEXT,
+    "flags": TEXT,
+    "command": TEXT,
+}
+
+
+def configs_table(result: AnalysisResult) -> pa.Table:
+    """The table, as the spec lists the configs. ``score``: per second, per GPU where GPU counts differ."""
+    flags, values = flag_cells(result.spec.configs, [*IDS, *REST])
+    rows = [_row(result, config, values[config.id]) for config in result.spec.configs]
+    return build(rows, {**IDS, **flags, **REST}, result.spec)
+
+
+def _row(result: AnalysisResult, config: Config, flags: Row) -> Row:
+    cells = [cell for cell in result.cells if cell.document.key.config == config.id]
+    planned = [cell for cell in result.planned if cell.key.config == config.id]
+    trials = [trial for trial in result.states.trials if trial.config == config.id]
+    return {
+        "config": config.id,
+        "engine": config.engine,
+        "kind": config.kind,
+        **flags,
+        "reference": config.id == result.spec.reference,
+        "gpus": config.gpus,
+        "verdict": result.standing(config.id),
+        "score": result.decision.scores[config.id].value,
+        "chosen_loads": " ".join(result.chosen(config.id)) or None,
+        "cells_planned": len(planned),
+        "cells_measured": len(cells),
+        "trials": len(trials),
+        "failure_reasons": _distinct(trial.reason for trial in trials),
+        **start_cells(cells),
+        "warmup_seconds": stats.mean(known(cell.document.start.warmup_seconds for cell in cells)),
+        "gpu_seconds": total_gpu_seconds(result, config.id),
+        **provenance(cells),
+        "flags": json.dumps(config.flags, sort_keys=True),
+        "command": shlex.join(config.command) or None,
+    }
+
+
+def total_gpu_seconds(result: AnalysisResult, config: str) -> float | None:
+    """Over all attempts of all trials, starts included, as the driver counted them; None where it did not."""
+    spent = known(trial.gpu_seconds for trial in result.states.trials if trial.config == config)
+    return math.fsum(spent) if spent else None
+
+
+def provenance(cells: Sequence[Cell]) -> Row:
+    """What the cells were measured on. Values that differ between cells are all there, joined by ``; ``."""
+    found = [cell.document.provenance for cell in cells]
+    row: Row = {name: _distinct(getattr(each, name) for each in found) for name in PROVENANCE}
+    return row | {"resolved": _distinct(_resolved(each) for each in found)}
+
+
+def _resolved(each: Provenance) -> str | None:
+    return json.dumps(each.resolved, sort_keys=True) if each.resolved else None
+
+
+def _distinct(values: Iterable[str | None]) -> str | None:
+    return "; ".join(dict.fromkeys(value for value in values if value is not None)) or None

@@ -1,0 +1,64 @@
+"""Goodput and attainment over load, drawn from the rows of ``tables/goodput``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from goodput.analysis.draw import Plot, Series, legend
+from goodput.analysis.figures import LIMIT, SERIES, inline_svg, styled, two_panels
+from goodput.analysis.result import AnalysisResult, shape
+from goodput.analysis.schema import Load
+from goodput.analysis.tables import Row
+
+
+def load_plots(result: AnalysisResult, rows: Sequence[Row]) -> list[Plot]:
+    """Goodput and attainment over load, one figure per shape."""
+    shapes = dict.fromkeys(shape(load) for load in result.loads.values())
+    plots = [_load_plot(result, rows, each, index) for index, each in enumerate(shapes)]
+    return [plot for plot in plots if plot is not None]
+
+
+def _load_plot(result: AnalysisResult, rows: Sequence[Row], of: str, index: int) -> Plot | None:
+    loads = [load for load in result.loads.values() if shape(load) == of]
+    ids = {load.id: _x(load) for load in loads}
+    found = [row for row in rows if row["load"] in ids and row["blocks"]]
+    if not found:
+        return None
+    ranked = _ranked(result, {row["config"] for row in found})
+    with styled():
+        legend_height = 0.2 * min(len(ranked) + 2, SERIES) / 3
+        fig, goodput, attainment = two_panels(3.5 + legend_height, synthetic=result.synthetic)
+        for position, config in enumerate(ranked):
+            at = [(ids[row["load"]], row) for row in found if row["config"] == config]
+            points = tuple(sorted(at, key=lambda point: point[0]))
+            label = result.name(config)
+            Series(label, position, points, "goodput", "per_second").draw(goodput)
+            Series(label, position, points, "attainment", "ratio").draw(attainment)
+        unit = "offered requests per second" if loads[0].request_rate else "requests in flight (closed loop)"
+        if loads[0].request_rate:
+            xs = sorted(ids.values())
+            goodput.plot(xs, xs, color="#777777", linewidth=0.8, linestyle=":", label="all offered requests good")
+        attainment.axhline(result.slo.attainment, color=LIMIT, linewidth=1.1, label="target attainment")
+        goodput.set(xlabel=unit, ylabel="good requests per second", title="Goodput")
+        attainment.set(xlabel=unit, ylabel="good / attempted", title="Attainment", ylim=(-0.03, 1.05))
+        goodput.set_ylim(bottom=0)
+        for axes in (goodput, attainment):
+            axes.set_xlim(left=0)
+        legend(fig, [goodput, attainment])
+        title = f"Goodput and attainment over load, {of} tokens"
+        svg = inline_svg(fig, f"load{index}", title)
+    hidden = max(0, len(ranked) - SERIES)
+    caption = "Bars: 95 % t interval over blocks. Hollow: saturated, does not count for the score."
+    return Plot(title, svg, caption + (f" Grey: {hidden} more configs." if hidden else ""))
+
+
+def _ranked(result: AnalysisResult, configs: Iterable[str]) -> list[str]:
+    scores = result.decision.scores
+    order = {config.id: index for index, config in enumerate(result.spec.configs)}
+    if len(order) <= SERIES:
+        return sorted(configs, key=order.__getitem__)
+    return sorted(configs, key=lambda config: (-(scores[config].value or 0.0), order[config]))
+
+
+def _x(load: Load) -> float:
+    return load.request_rate or float(load.concurrency or 0)

@@ -1,0 +1,69 @@
+"""The goodput table for a terminal. Pure."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from goodput.analysis.goodput_table import goodput_table
+from goodput.analysis.result import AnalysisResult
+from goodput.analysis.tables import Row
+from goodput.analysis.words import explain, headline, number, per_cent
+
+HEADER = ("config", "load", "blocks", "goodput/s", "95 %", "attained", "TTFT p95", "TPOT p95", "state")
+RIGHT = {2, 3, 4, 5, 6, 7}
+SYNTHETIC = "SYNTHETIC: from a simulated engine, not measured on a real server"
+
+
+def format_table(result: AnalysisResult) -> str:
+    """Title, one line per config and load point, leader and verdict. Marked where the evidence is synthetic.
+
+    ``*``: the load point that supplies the config's score. TTFT of open loop is from the planned send time.
+    """
+    rows = goodput_table(result).to_pylist()
+    lines = [HEADER, *(_line(result, row) for row in rows)]
+    title = f"{result.spec.namespace}/{result.spec.name}  {result.spec.model}"
+    mark = [SYNTHETIC] if result.synthetic else []
+    return "\n".join([title, *mark, "", *_aligned(lines), "", headline(result), explain(result)])
+
+
+def _line(result: AnalysisResult, row: Row) -> tuple[str, ...]:
+    ttft = "ttft" if row["arrival"] == "closed" else "scheduled_ttft"
+    low, high = row["goodput_low_per_second"], row["goodput_high_per_second"]
+    state = row["load_state"] or "no valid cell"
+    void = f", {row['void_cells']} void" if row["void_cells"] else ""
+    return (
+        f"{'*' if row['chosen'] else ' '} {result.name(row['config'])}",
+        result.loads[row["load"]].label,
+        str(row["blocks"]),
+        number(row["goodput_per_second"]),
+        "" if low is None else f"{number(low)}..{number(high)}",
+        per_cent(row["attainment_ratio"]),
+        _milliseconds(row, f"{ttft}_p95"),
+        _milliseconds(row, "tpot_p95"),
+        f"{state}{void}",
+    )
+
+
+def _milliseconds(row: Row, name: str) -> str:
+    value = row[f"{name}_seconds"]
+    return "–" if value is None else f"{number(value * 1000)} ms"
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(_width(line[column]) for line in lines) for column in range(len(HEADER))]
+    return [
+        "  ".join(
+            _pad(text, width, column in RIGHT) for column, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def _pad(text: str, width: int, right: bool) -> str:
+    space = " " * (width - _width(text))
+    return space + text if right else text + space
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
