@@ -56,7 +56,7 @@ def text() -> str:
 
 def _sections(spec: Schema, path: str) -> Iterator[str]:
     """A table for each field of the spec that has fields, and one for the rest."""
-    simple = {name for name, child in spec["properties"].items() if not _inner(child)}
+    simple = [name for name, child in spec["properties"].items() if not _inner(child)]
     for name, child in spec["properties"].items():
         if name in simple:
             continue
