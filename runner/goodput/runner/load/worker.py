@@ -21,6 +21,7 @@ from goodput.runner.load.arrivals import Arrivals, ClosedLoop, OpenLoop
 from goodput.runner.load.bodies import Bodies
 from goodput.runner.load.clock import offset_ns
 from goodput.runner.load.connection import kernel_stamps_work, resolve
+from goodput.runner.load.exchange import Exchanges
 from goodput.runner.load.hot import HotLoop
 from goodput.runner.load.job import BODIES, ENTRIES, End, Job, Live, sent_file, spool_file
 from goodput.runner.load.pool import Pool
@@ -63,10 +64,8 @@ def run(folder: Path, index: int) -> None:
         (folder / sent_file(index)).open("wb", buffering=SPOOL_BUFFER_BYTES) as sent,
     ):
         offset = offset_ns()
-        loop = HotLoop(
-            job,
+        exchanges = Exchanges(
             index,
-            poll=poll,
             pool=pool,
             arrivals=arrivals,
             bodies=bodies,
@@ -74,6 +73,15 @@ def run(folder: Path, index: int) -> None:
             head=request_head(job, headers),
             spool_file=spool,
             sent_file=sent,
+        )
+        loop = HotLoop(
+            job,
+            poll=poll,
+            pool=pool,
+            arrivals=arrivals,
+            exchanges=exchanges,
+            live=live,
+            spool_file=spool,
             clock_offset_ns=offset,
         )
         gc.collect()
@@ -86,7 +94,7 @@ def run(folder: Path, index: int) -> None:
         cpu = time.process_time_ns()
         loop.run(start, _CONTROL)
         ended = time.monotonic_ns() - start
-        loop.close_open()
+        exchanges.close_all(stopped=loop.stopped)
     End(
         ended_ns=ended,
         drained=loop.drained,
@@ -96,7 +104,7 @@ def run(folder: Path, index: int) -> None:
         window_cpu_ns=loop.window_cpu_ns,
         reads=loop.reads,
         connections_max=pool.highest,
-        retried=loop.retried,
+        retried=exchanges.retried,
         offset_start_ns=offset,
         offset_end_ns=offset_ns(),
     ).write(folder, index)
