@@ -49,10 +49,8 @@ def prepare(around: Surroundings, memory: Memory | None, began: float) -> tuple[
     memory = _claim(around, memory, began)
     if memory.provenance is None:
         around.board.update(step="verifying")
-        verified = verify(server, plan)
-        memory = memory.model_copy(
-            update={"provenance": verified.provenance, "warnings": verified.warnings, "ceiling": _ceiling()}
-        )
+        provenance = verify(server, plan)
+        memory = memory.model_copy(update={"provenance": provenance, "ceiling": _ceiling()})
         around.spool.remember(memory)
     stop.check()
     words = vocabulary(server, plan)

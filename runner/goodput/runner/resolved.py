@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,7 +27,9 @@ _SECTIONS: dict[str, frozenset[str] | None] = {
 }
 #: Flags whose config field has another name.
 _FIELD_OF_FLAG = {"kv_cache_dtype": "cache_dtype", "scheduling_policy": "policy"}
-_OPEN = frozenset({"auto", "none", ""})
+_OPEN = frozenset({"auto", "none", "", "-1"})
+_SAME = {"half": "float16", "float": "float32"}
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def resolved_config(info: Mapping[str, Any] | None) -> dict[str, str]:
@@ -54,16 +57,19 @@ def mismatches(expects: Mapping[str, str], resolved: Mapping[str, str]) -> list[
     return differing
 
 
-def hidden(expects: Mapping[str, str], resolved: Mapping[str, str]) -> list[str]:
-    """Flags whose resolved value the server does not show."""
-    return sorted(flag for flag in expects if _FIELD_OF_FLAG.get(flag, flag) not in resolved)
-
-
 def _equal(asked: str, value: str) -> bool:
-    asked, value = asked.strip().lower(), value.strip().lower().removeprefix("torch.")
-    if asked in _OPEN or asked == value:
+    asked, value = asked.strip(), value.strip().lower().removeprefix("torch.")
+    if asked.lower() in _OPEN:
         return True
-    try:
-        return float(asked) == float(value)
-    except ValueError:
-        return False
+    number, resolved = _number(asked), _number(value)
+    if number is not None and resolved is not None:
+        return number == resolved
+    asked = _SAME.get(asked.lower(), asked.lower())
+    # A family's name resolves to a member: fp8 to fp8_e4m3.
+    return asked == value or value.startswith(f"{asked}_")
+
+
+def _number(text: str) -> float | None:
+    """A number, also as vLLM's flags write large ones: 8k is 8000, 8K is 8192."""
+    match = re.fullmatch(r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)([kmgKMG]?)", text)
+    return float(match[1]) * _UNITS[match[2]] if match else None

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from goodput.analysis.schema import Provenance
 from goodput.runner.contract import TrialPlan
 from goodput.runner.errors import ServerMismatchError
-from goodput.runner.resolved import hidden, mismatches, resolved_config
+from goodput.runner.resolved import mismatches, resolved_config
 from goodput.runner.server import Server
 
 
-@dataclass(frozen=True)
-class Verified:
-    """What was learnt about the server, and what could not be checked."""
-
-    provenance: Provenance
-    warnings: tuple[str, ...] = ()
-
-
-def verify(server: Server, plan: TrialPlan) -> Verified:
+def verify(server: Server, plan: TrialPlan) -> Provenance:
     """Ask the server who it is and send it one real request.
 
     Endpoints that it lacks give None. One thing never passes: a value that is known and differs from the plan.
@@ -46,7 +37,7 @@ def verify(server: Server, plan: TrialPlan) -> Verified:
         raise ServerMismatchError("; ".join(faults))
     provenance = _provenance(server.version(), info, resolved, plan, revision)
     server.complete(plan.endpoint, "Hello")
-    return Verified(provenance, _warnings(plan, resolved))
+    return provenance
 
 
 def _provenance(
@@ -95,11 +86,6 @@ def _revision_faults(actual: str | None, planned: str | None) -> list[str]:
     if actual is None or planned is None or actual == planned:
         return []
     return [f"its model revision is {actual}, not {planned}"]
-
-
-def _warnings(plan: TrialPlan, resolved: Mapping[str, str]) -> tuple[str, ...]:
-    unseen = hidden(plan.server.expects, resolved)
-    return (f"not checked, the server does not show them: {', '.join(unseen)}",) if unseen else ()
 
 
 def _text(document: Mapping[str, Any], key: str) -> str | None:

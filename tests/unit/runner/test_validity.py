@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from goodput.analysis.schema import Client, Counts, ServerColumns
+from goodput.runner.snapshot import Snapshot
+from goodput.runner.validity import RULES, Facts, verdict, warnings
+
+SNAPSHOT = Snapshot(
+    stamp=0.0, start_time=1.0, running=0, waiting=0, preemptions=1, prompt_tokens=10, generation_tokens=10
+)
+CLIENT = Client(
+    processes=1,
+    planned=1000,
+    sent=1000,
+    send_lag_p50_seconds=0.0001,
+    send_lag_p99_seconds=0.001,
+    cpu_seconds=1.0,
+    events=1000,
+    reads=1000,
+    coalesced_reads=0,
+    ceiling_events_per_second=100_000.0,
+    used_ratio=0.1,
+    stamp_source="kernel",
+    clock_step_seconds=0.0001,
+    connections_max=10,
+)
+SERVER = ServerColumns(complete=True, prefix_queries=1000, prefix_hits=5)
+CLEAN = Facts(
+    opening=SNAPSHOT, closing=SNAPSHOT, client=CLIENT, server=SERVER, open_loop=True, fresh_prompts=True
+)
+
+
+def client(**changes: Any) -> Facts:
+    return replace(CLEAN, client=CLIENT.model_copy(update=changes))
+
+
+def closing(**changes: Any) -> Facts:
+    return replace(CLEAN, closing=SNAPSHOT.model_copy(update=changes))
+
+
+SPOILED = {
+    "ServerGone": replace(CLEAN, closing=None),
+    "ServerRestarted": closing(start_time=2.0),
+    "CounterReset": closing(generation_tokens=9),
+    "NoWindow": replace(CLEAN, window_opened=False),
+    "ClientShort": client(sent=979),
+    "ScheduleLag": client(send_lag_p99_seconds=0.0101),
+    "ClientSaturated": client(used_ratio=0.51),
+    "PrefixHit": replace(CLEAN, server=SERVER.model_copy(update={"prefix_hits": 11})),
+    "PromptDrift": replace(CLEAN, prompt_drift=0.011),
+    "ClockStep": client(clock_step_seconds=0.0006),
+}
+
+
+def test_a_clean_cell_is_valid() -> None:
+    assert verdict(CLEAN) is None
+
+
+def test_every_rule_has_a_case() -> None:
+    assert [reason for reason, _ in RULES] == list(SPOILED)
+
+
+@pytest.mark.parametrize("reason", SPOILED)
+def test_each_case_provokes_its_rule_and_no_other(reason: str) -> None:
+    facts = SPOILED[reason]
+    assert [name for name, check in RULES if check(facts) is not None] == [reason]
+    found = verdict(facts)
+    assert found is not None
+    assert found[0] == reason
+    assert found[1]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        client(sent=980),
+        client(send_lag_p99_seconds=0.010),
+        client(send_lag_p99_seconds=None),
+        client(used_ratio=0.5),
+        client(used_ratio=None),
+        client(planned=0, sent=0),
+        client(clock_step_seconds=-0.0005),
+        replace(client(send_lag_p99_seconds=1.0), open_loop=False),
+        replace(SPOILED["PrefixHit"], fresh_prompts=False),
+        replace(CLEAN, server=None),
+        replace(CLEAN, server=SERVER.model_copy(update={"prefix_queries": 0, "prefix_hits": 0})),
+        replace(CLEAN, prompt_drift=0.01),
+        replace(CLEAN, opening=Snapshot(stamp=0.0), closing=Snapshot(stamp=1.0)),
+    ],
+)
+def test_at_the_limit_or_not_applicable_is_valid(facts: Facts) -> None:
+    assert verdict(facts) is None
+
+
+def test_client_and_server_counts_that_differ_are_a_warning() -> None:
+    counts = Counts(attempted=5, completed=5, failed=0, incomplete=0, not_sent=0)
+    server = SERVER.model_copy(update={"requests_finished": {"length": 9.0, "stop": 1.0, "abort": 3.0}})
+    assert warnings(counts, server, responses=10) == ()
+    (warning,) = warnings(counts, server, responses=11)
+    assert "10" in warning
+    assert "11" in warning
+
+
+def test_a_metrics_gap_is_a_warning() -> None:
+    (warning,) = warnings(None, ServerColumns(complete=False), responses=0)
+    assert warning.startswith("MetricsGap")
