@@ -49,7 +49,7 @@ _COLUMNS = (
     ("Best", "string", ".status.best.label", False),
     ("Goodput", "number", ".status.best.goodput", False),
     ("Verdict", "string", ".status.verdict.name", False),
-    ("Reason", "string", '.status.conditions[?(@.type=="Progressing")].reason', False),
+    ("Reason", "string", '.status.conditions[?(@.type=="Complete")].reason', False),
     ("Age", "date", ".metadata.creationTimestamp", False),
     ("Evidence", "string", ".status.evidence", True),
     ("Failed", "integer", ".status.counts.failed", True),

@@ -41,3 +41,5 @@ def _values(spec: SweepSpec) -> Iterator[tuple[str, object, bool, str]]:
     yield "spec.scheduling.queueName", queue, queue is not None, "remove it"
     exclusive = spec.scheduling.exclusive_node
     yield "spec.scheduling.exclusiveNode", exclusive, exclusive, "set a podAntiAffinity in the podTemplate"
+    kept = spec.retention.keep_failed_pods
+    yield "spec.retention.keepFailedPods", kept, kept, "remove it; logs of failed trials are kept with the results"

@@ -171,6 +171,8 @@ def test_a_budget_below_one_trial_is_refused(sweep: Build) -> None:
         ({"plan": {"strategy": "race"}}, "spec.plan.strategy"),
         ({"budget": {"gpuHourPrice": 2.5}}, "spec.budget.gpuHourPrice"),
         ({"scheduling": {"queueName": "q"}}, "spec.scheduling.queueName"),
+        ({"scheduling": {"exclusiveNode": True}}, "spec.scheduling.exclusiveNode"),
+        ({"retention": {"keepFailedPods": True}}, "spec.retention.keepFailedPods"),
     ],
 )
 def test_what_is_not_built_is_refused_and_never_ignored(parts: dict[str, Any], field: str, sweep: Build) -> None:
