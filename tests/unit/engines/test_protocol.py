@@ -103,10 +103,10 @@ def test_a_body_that_is_no_json_object_is_a_bad_request(content: bytes) -> None:
     assert (refusal.value.status, refusal.value.kind) == (400, "Bad Request")
 
 
-def test_messages_must_be_there() -> None:
-    for messages in ([], None):
-        with pytest.raises(RequestError):
-            chat(messages=messages)
+@pytest.mark.parametrize("messages", [[], None])
+def test_messages_must_be_there(messages: list[Any] | None) -> None:
+    with pytest.raises(RequestError):
+        chat(messages=messages)
 
 
 def test_a_model_that_is_not_served_is_not_found() -> None:

@@ -13,7 +13,7 @@ from goodput.engines.simulated.config import (
     resolve_batch,
 )
 from goodput.engines.simulated.profile import Profile, profile_names
-from goodput.engines.simulated.tokens import DEFAULT_VOCAB_SIZE
+from goodput.engines.simulated.tokens import DEFAULT_VOCAB_SIZE, MIN_VOCAB_SIZE
 
 _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -71,6 +71,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     namespace.model = namespace.model or namespace.model_tag
     if not namespace.model:
         root.error("a model is needed, as the first argument or as --model")
+    if namespace.vocab_size < MIN_VOCAB_SIZE:
+        root.error(f"argument --vocab-size: must be at least {MIN_VOCAB_SIZE}")
     return namespace
 
 

@@ -60,7 +60,7 @@ class EngineCore:
 
     def abort(self, request: SimRequest) -> None:
         """Ends a request without more tokens, at once or at the end of the running step."""
-        if request.finish_reason is not None:
+        if request.finish_reason is not None or request in self._aborted:
             return
         if self._plan is None:
             self.scheduler.abort(request)
@@ -86,13 +86,14 @@ class EngineCore:
         if plan is None:
             raise RuntimeError("end_step without begin_step")
         yielding = self.scheduler.advance(plan)
+        aborted, self._aborted = self._aborted, []
+        if aborted:
+            yielding = [request for request in yielding if request not in aborted]
+            for request in aborted:
+                self.scheduler.abort(request)
         previous = [request.last_token_ns for request in yielding]
         for request in yielding:
             self._take_token(request)
-        aborted = [request for request in self._aborted if request.finish_reason is None]
-        self._aborted = []
-        for request in aborted:
-            self.scheduler.abort(request)
         return StepResult(plan, self._begin_ns, self._end_ns, yielding, previous, aborted)
 
     def target_output_tokens(self, uid: int, *, limit: int, min_tokens: int, ignore_eos: bool) -> tuple[int, bool]:

@@ -1,0 +1,105 @@
+"""Starts simulated servers as processes."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import httpx
+import pytest
+
+START_SECONDS = 60.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def command(*flags: str) -> list[str]:
+    return [sys.executable, "-m", "goodput.engines.simulated", *flags]
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server and a client for it."""
+
+    process: subprocess.Popen[str]
+    port: int
+    client: httpx.Client
+
+    def metric(self, name: str, labels: str = "") -> float:
+        """Value of the one series whose line starts so."""
+        for line in self.client.get("/metrics").text.splitlines():
+            if line.startswith(f"{name}{{") and labels in line:
+                return float(line.rsplit(" ", 1)[1])
+        pytest.fail(f"no metric {name} {labels}")
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, "it never came true"
+            time.sleep(0.02)
+
+
+def start(*flags: str) -> Server:
+    port = free_port()
+    # what a pod may lack: HOME
+    environment = {key: value for key, value in os.environ.items() if key != "HOME"}
+    process = subprocess.Popen(
+        command("toy/model", "--host", "127.0.0.1", "--port", str(port), *flags),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+    )
+    client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=START_SECONDS)
+    server = Server(process, port, client)
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline, "the server did not start"
+        try:
+            client.get("/health")
+        except httpx.TransportError:
+            time.sleep(0.05)
+        else:
+            return server
+
+
+def stop(server: Server) -> str:
+    """Ends the server if it runs; returns its log."""
+    server.client.close()
+    if server.process.poll() is None:
+        server.process.terminate()
+    return server.process.communicate(timeout=START_SECONDS)[0]
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Server]]:
+    """Starts servers for one test and ends them."""
+    started: list[Server] = []
+
+    def one(*flags: str) -> Server:
+        started.append(start(*flags))
+        return started[-1]
+
+    yield one
+    for server in started:
+        stop(server)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """One server for a module, as small and fast as it gets."""
+    running = start(
+        *("--profile", "instant", "--served-model-name", "smollm2", "--max-model-len", "2048"),
+        *("--max-num-batched-tokens", "2048", "--max-num-seqs", "16"),
+    )
+    yield running
+    stop(running)
