@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from goodput.engines.simulated import arguments
 from goodput.operator.spec.errors import SpecError
 from goodput.operator.spec.planview import load_file, read_document, render_plan
 from goodput.operator.spec.resolve import resolve
@@ -94,3 +95,11 @@ def test_anchors_and_merges_are_read(tmp_path: Path) -> None:
     path = tmp_path / "sweep.yaml"
     path.write_text("base: &base {a: 1, b: 2}\nother: {<<: *base, b: 3}\n")
     assert read_document(path)["other"] == {"a": 1, "b": 3}
+
+
+@pytest.mark.parametrize("name", ["quickstart.yaml", "cluster-quickstart.yaml"])
+def test_the_simulated_engine_takes_the_commands(name: str) -> None:
+    for config in load_file(ROOT / "examples" / name).configs:
+        taken = arguments.parse(config.command[1:])
+        assert taken.max_num_batched_tokens == int(config.flags["max_num_batched_tokens"])
+        assert taken.served_model_name == ["teaching-model"]
