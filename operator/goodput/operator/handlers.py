@@ -83,8 +83,15 @@ def _watch(registry: kopf.OperatorRegistry, desk: Desk) -> None:
         when=lambda status, meta, **_: wanted(dict(status), int(meta.get("generation", 1))),
         cancellation_timeout=STOP_SECONDS,
     )
-    async def drive(namespace: str | None, name: str | None, uid: str | None, body: kopf.Body, **_: Any) -> None:
-        await desk.drive(Owner(str(namespace), str(name), str(uid)), dict(body))
+    async def drive(body: kopf.Body, stopped: kopf.DaemonStopped, **_: Any) -> None:
+        meta = body.metadata
+        owner = Owner(str(meta["namespace"]), str(meta["name"]), str(meta["uid"]))
+        driving = asyncio.create_task(desk.drive(owner, dict(body)), name=f"{FIELD_MANAGER} {owner.name}")
+        try:
+            await stopped.wait()
+        finally:
+            driving.cancel()
+            await asyncio.gather(driving, return_exceptions=True)
 
     @kopf.on.startup(registry=registry, id="janitor")
     async def janitor(memo: Any, **_: Any) -> None:

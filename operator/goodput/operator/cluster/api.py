@@ -10,6 +10,7 @@ from goodput.operator.cluster import bodies, names
 from goodput.operator.cluster.bodies import Body
 from goodput.operator.cluster.errors import ApiError, NameTakenError, ObjectGoneError
 from goodput.operator.cluster.rest import Rest, path_of
+from goodput.operator.spec.models import API_VERSION
 
 LOG_BYTES = 16 << 20
 
@@ -103,6 +104,16 @@ class Api:
     async def post_event(self, body: Mapping[str, Any]) -> None:
         """Post an Event."""
         await self._json("POST", path_of("Event", str(bodies.meta(body)["namespace"])), body)
+
+    async def serves_sweeps(self) -> bool:
+        """Whether the API server knows BenchmarkSweeps: the CRD is installed and established."""
+        try:
+            found = await self._json("GET", f"/apis/{API_VERSION}")
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        return any(one.get("name") == names.PLURAL for one in found.get("resources") or ())
 
     async def _json(self, method: str, path: str, body: object = None, **query: object) -> dict[str, Any]:
         return await asyncio.to_thread(self._rest.json, method, path, body, **query)

@@ -24,6 +24,7 @@ from goodput.operator.cluster.names import SWEEP_UID, Owner
 from goodput.operator.cluster.observe import Children, Texts, observe
 from goodput.operator.cluster.observe_task import unsaved_answer
 from goodput.operator.cluster.refusals import Refusals
+from goodput.operator.cluster.statuses import News
 from goodput.operator.cluster.texts import Reader
 from goodput.operator.observed import Failure, Observed
 from goodput.operator.plan import plan
@@ -60,13 +61,14 @@ class Driver:
 
     async def look(self, document: Body) -> float:
         """One pass. Seconds until the next look is due at the latest."""
-        begun, failed = time.monotonic(), True
+        begun = time.monotonic()
         try:
             seconds = await self._look(document)
-            failed = False
-            return seconds
-        finally:
-            self._metrics.looked(time.monotonic() - begun, failed=failed)
+        except Exception:
+            self._metrics.looked(time.monotonic() - begun, failed=True)
+            raise
+        self._metrics.looked(time.monotonic() - begun, failed=False)
+        return seconds
 
     async def close(self) -> None:
         """Stop what runs beside the looks."""
@@ -146,7 +148,11 @@ class Driver:
             return
         found = await self._api.patch_status(self.owner.namespace, self.owner.name, change)
         self._written = (int(bodies.meta(found).get("resourceVersion") or 0), bodies.status(found))
-        for item in statuses.news(old, new):
+        # The last status ends this task: what it says is still to be told.
+        await asyncio.shield(self._tell(list(statuses.news(old, new)), now))
+
+    async def _tell(self, found: list[News], now: float) -> None:
+        for item in found:
             _log.info("%s/%s: %s: %s", self.owner.namespace, self.owner.name, item.reason, item.message)
             try:
                 await self._api.post_event(statuses.event(self.owner, item, now))
