@@ -63,9 +63,7 @@ def test_counters_are_deltas_and_gauges_cover_the_window() -> None:
     ],
 )
 def test_a_hole_of_more_than_three_intervals_nulls_the_gauges_only(stamps: tuple[float, ...]) -> None:
-    columns = server_columns(
-        OPENING, CLOSING, [sample(stamp) for stamp in stamps], (10.0, 12.1), interval_seconds=0.5
-    )
+    columns = server_columns(OPENING, CLOSING, [sample(stamp) for stamp in stamps], (10.0, 12.1), interval_seconds=0.5)
     assert columns is not None
     assert not columns.complete
     assert columns.running_mean is None

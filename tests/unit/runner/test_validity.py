@@ -29,9 +29,7 @@ CLIENT = Client(
     connections_max=10,
 )
 SERVER = ServerColumns(complete=True, prefix_queries=1000, prefix_hits=5)
-CLEAN = Facts(
-    opening=SNAPSHOT, closing=SNAPSHOT, client=CLIENT, server=SERVER, open_loop=True, fresh_prompts=True
-)
+CLEAN = Facts(opening=SNAPSHOT, closing=SNAPSHOT, client=CLIENT, server=SERVER, open_loop=True, fresh_prompts=True)
 
 
 def client(**changes: Any) -> Facts:
