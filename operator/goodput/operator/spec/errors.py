@@ -33,7 +33,7 @@ class Problem:
 
 
 class SpecError(Exception):
-    """The spec is refused. `problems` has all that was found, in the order of the spec."""
+    """The spec is refused. `problems` has all that was found, in the order in which it was found."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from goodput.analysis import ids
@@ -47,8 +49,7 @@ def resolve(
         raise SpecError((Problem("metadata.name", MISSING, "is required", "name the sweep"),))
     spec = parse_spec(document)
     in_cluster = uid is not None
-    _refuse(_before_expansion(name, spec, in_cluster=in_cluster))
-    _refuse(flag_problems(spec))
+    _refuse((*_before_expansion(name, spec, document, in_cluster=in_cluster), *flag_problems(spec)))
     configs = expand(spec)
     reference = reference_of(spec, configs)
     steps = load_steps(spec)
@@ -117,9 +118,12 @@ def _drain_seconds(load: Load, spec: SweepSpec) -> float:
     return max(DRAIN_LEAST_SECONDS, window)
 
 
-def _before_expansion(name: str, spec: SweepSpec, *, in_cluster: bool) -> Iterator[Problem]:
+def _before_expansion(
+    name: str, spec: SweepSpec, document: Mapping[str, Any], *, in_cluster: bool
+) -> Iterator[Problem]:
     yield from too_large(count(spec))
-    yield from shape_problems(name, spec, in_cluster=in_cluster)
+    for problem in shape_problems(name, spec, in_cluster=in_cluster):
+        yield replace(problem, value=_written(document, problem.field)) if problem.value == "0s" else problem
     yield from unbuilt_problems(spec)
     yield from template_problems(spec)
     yield from gpu_count_problems(spec)
@@ -149,7 +153,18 @@ def _budget_problems(spec: SweepSpec, configs: tuple[Config, ...], steps: tuple[
         )
 
 
-def _refuse(problems: Iterator[Problem] | tuple[Problem, ...]) -> None:
-    found = tuple(problems)
-    if found:
-        raise SpecError(found)
+def _written(document: Mapping[str, Any], field: str) -> object:
+    """The value at a dotted path as the user wrote it."""
+    node: Any = document
+    for part in re.findall(r"[^.\[\]]+", field):
+        node = node[int(part)] if isinstance(node, list) else node.get(part, MISSING)
+    return node
+
+
+def _refuse(problems: tuple[Problem, ...]) -> None:
+    """Raise what was found, the first problem of each field."""
+    by_field: dict[str, Problem] = {}
+    for problem in problems:
+        by_field.setdefault(problem.field, problem)
+    if by_field:
+        raise SpecError(tuple(by_field.values()))

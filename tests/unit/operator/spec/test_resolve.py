@@ -195,3 +195,14 @@ def test_an_image_is_needed_in_a_cluster_only(sweep: Build) -> None:
 
 def test_a_sweep_has_a_name(sweep: Build) -> None:
     assert refusal({**sweep(), "metadata": {}}) == "metadata.name: is required; name the sweep"
+
+
+def test_values_are_shown_as_written_and_all_problems_of_a_kind_at_once(sweep: Build) -> None:
+    engine = {**VLLM, "startupTimeout": "0h", "args": {"max-num-seqs": 1}}
+    text = refusal(sweep(slo={"ttft": "0ms"}, engines=[engine], configs={"grid": {"max_num_seq": [8]}}))
+    assert text.splitlines() == [
+        "spec.engines[0].args.max-num-seqs: flags are written in snake_case; write max_num_seqs for --max-num-seqs",
+        'spec.engines[0].startupTimeout: "0h": must be greater than 0; write a duration such as 20m',
+        'spec.slo.ttft: "0ms": must be greater than 0; write a duration such as 500ms',
+        "spec.configs.grid.max_num_seq: is no flag of engine vllm; did you mean max_num_seqs?",
+    ]
