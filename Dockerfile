@@ -12,31 +12,43 @@ RUN --mount=type=cache,target=/var/cache/pip \
     python3 -m venv /opt/tools \
  && /opt/tools/bin/pip install --quiet --require-hashes --requirement /constraints/build.txt \
  && python3 -m venv --without-pip /opt/goodput
+# What no image needs: tests, sources and headers for compilers, parts of libraries that nothing here imports.
+RUN printf '%s\n' '#!/bin/sh -e' \
+      'cd /opt/goodput/lib/python3*/site-packages' \
+      'find . -depth -type d -name tests -exec rm -r {} +' \
+      'find . -type f -name "*.p[yx][xdi]" -delete' \
+      'rm -rf kubernetes/aio numpy/*/include pyarrow/include pyarrow/*flight* pyarrow/*substrait*' \
+      'rm -f pyarrow/libarrow_python.so pyarrow/*.so.*.*.*' > /opt/tools/bin/slim \
+ && chmod 755 /opt/tools/bin/slim
 
 # One stage of dependencies for each image: rebuilt only when its constraints change.
 FROM tools AS operator-dependencies
 ARG PIP_CERT
 COPY constraints/operator.txt /constraints/
 RUN --mount=type=cache,target=/var/cache/pip \
-    /opt/tools/bin/pip --python /opt/goodput/bin/python install --quiet --require-hashes --requirement /constraints/operator.txt
+    /opt/tools/bin/pip --python /opt/goodput/bin/python install --quiet --require-hashes --requirement /constraints/operator.txt \
+ && /opt/tools/bin/slim
 
 FROM tools AS runner-dependencies
 ARG PIP_CERT
 COPY constraints/runner.txt /constraints/
 RUN --mount=type=cache,target=/var/cache/pip \
-    /opt/tools/bin/pip --python /opt/goodput/bin/python install --quiet --require-hashes --requirement /constraints/runner.txt
+    /opt/tools/bin/pip --python /opt/goodput/bin/python install --quiet --require-hashes --requirement /constraints/runner.txt \
+ && /opt/tools/bin/slim
 
 FROM tools AS analysis-dependencies
 ARG PIP_CERT
 COPY constraints/analysis.txt /constraints/
 RUN --mount=type=cache,target=/var/cache/pip \
-    /opt/tools/bin/pip --python /opt/goodput/bin/python install --quiet --require-hashes --requirement /constraints/analysis.txt
+    /opt/tools/bin/pip --python /opt/goodput/bin/python install --quiet --require-hashes --requirement /constraints/analysis.txt \
+ && /opt/tools/bin/slim
 
 FROM tools AS engines-dependencies
 ARG PIP_CERT
 COPY constraints/engines.txt /constraints/
 RUN --mount=type=cache,target=/var/cache/pip \
-    /opt/tools/bin/pip --python /opt/goodput/bin/python install --quiet --require-hashes --requirement /constraints/engines.txt
+    /opt/tools/bin/pip --python /opt/goodput/bin/python install --quiet --require-hashes --requirement /constraints/engines.txt \
+ && /opt/tools/bin/slim
 
 # The project itself, laid out under /project as it will lie under /.
 FROM tools AS project

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from testcluster import base, info, mounts, ocilayout, ownership, packages
+from testcluster import base, info, mounts, ownership, packages, pushed
 from testcluster.containers import Containerd
 from testcluster.errors import ClusterError
 from testcluster.layout import REPOSITORY, Layout
@@ -70,7 +71,7 @@ def input_hash(target: str, root: Path = REPOSITORY) -> str:
 
 @dataclass(frozen=True)
 class Builder:
-    """buildah with a store of its own, and an OCI layout in which the images share their layers."""
+    """buildah with a store of its own; layers of earlier builds stay in it."""
 
     layout: Layout
 
@@ -100,10 +101,12 @@ class Builder:
 
     def load(self, name: str, runtime: Containerd) -> None:
         """Copy one image into containerd: its manifest, and the layers that containerd does not have."""
-        # Layers are kept uncompressed: on one machine, compressing costs more time than the bytes.
-        self.buildah("push", "--quiet", "--disable-compression", name, f"oci:{self.folder}/layout:{name}")
-        archive = self.folder / "load.tar"
-        size = ocilayout.pack(self.folder / "layout", name, runtime.blobs(), archive)
+        # Uncompressed: on one machine, compressing costs more time than the bytes.
+        folder, archive = self.folder / "push", self.folder / "load.tar"
+        shutil.rmtree(folder, ignore_errors=True)
+        self.buildah("push", "--quiet", "--disable-compression", name, f"dir:{folder}")
+        size = pushed.pack(folder, name, runtime.blobs(), archive)
+        shutil.rmtree(folder)
         say(f"{name}: {size / 1e6:.1f} MB are new to the cluster")
         runtime.load(archive)
         archive.unlink()

@@ -8,7 +8,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from testcluster import images, ocilayout
+from testcluster import images, pushed
 from testcluster.errors import ClusterError
 
 
@@ -55,29 +55,28 @@ def test_a_missing_input_is_named(root: Path) -> None:
 
 
 def test_only_layers_that_the_receiver_lacks_are_packed(tmp_path: Path) -> None:
-    folder = tmp_path / "layout"
-    (folder / "blobs/sha256").mkdir(parents=True)
+    folder = tmp_path / "pushed"
+    folder.mkdir()
 
     def blob(data: bytes) -> str:
         name = hashlib.sha256(data).hexdigest()
-        (folder / "blobs/sha256" / name).write_bytes(data)
+        (folder / name).write_bytes(data)
         return f"sha256:{name}"
 
     known, fresh, config = blob(b"known"), blob(b"new!"), blob(b"{}")
-    manifest = blob(
-        json.dumps({"config": {"digest": config}, "layers": [{"digest": known}, {"digest": fresh}]}).encode()
-    )
-    named = {"digest": manifest, "annotations": {ocilayout.NAME_ANNOTATION: "localhost/a:dev"}}
-    (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
-    (folder / "index.json").write_text(json.dumps({"manifests": [{"digest": known}, named]}))
+    layers = [{"digest": known}, {"digest": fresh}]
+    text = json.dumps({"mediaType": "m", "config": {"digest": config}, "layers": layers})
+    (folder / "manifest.json").write_text(text)
+    manifest = f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
     target = tmp_path / "a.tar"
-    assert ocilayout.pack(folder, "localhost/a:dev", {known, "sha256:other"}, target) == len(b"new!")
+    assert pushed.pack(folder, "localhost/a:dev", {known, "sha256:other"}, target) == len(b"new!")
     with tarfile.open(target) as archive:
         index = archive.extractfile("index.json")
         assert index is not None
-        assert json.loads(index.read())["manifests"] == [named]
+        (descriptor,) = json.loads(index.read())["manifests"]
         packed = {f"sha256:{Path(name).name}" for name in archive.getnames() if name.startswith("blobs/")}
     assert packed == {fresh, config, manifest}
-    with pytest.raises(ClusterError, match="not in the image layout"):
-        ocilayout.pack(folder, "localhost/b:dev", set(), target)
+    assert descriptor["digest"] == manifest
+    assert descriptor["size"] == len(text)
+    assert descriptor["annotations"] == {pushed.NAME_ANNOTATION: "localhost/a:dev"}

@@ -92,7 +92,5 @@ def test_an_index_out_of_range_is_refused(text: str) -> None:
 
 def test_clusters_beside_each_other_share_no_name_or_address(tmp_path: Path) -> None:
     fields = ("name", "host_link", "node_address", "pod_network", "service_network", "state")
-    both = [
-        layout.from_environment({"HOME": str(tmp_path), "GOODPUT_CLUSTER_INDEX": index}) for index in "01"
-    ]
+    both = [layout.from_environment({"HOME": str(tmp_path), "GOODPUT_CLUSTER_INDEX": index}) for index in "01"]
     assert all(getattr(both[0], field) != getattr(both[1], field) for field in fields)

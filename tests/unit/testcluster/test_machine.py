@@ -60,9 +60,7 @@ def test_secrets_are_on_no_command_line_and_in_no_settings_file() -> None:
     programs = components.components(LAYOUT, PATHS, ("ACCESS", "SECRET"))
     files = settings.config_files(LAYOUT, settings.pause_image(PATHS))
     assert "SECRET" not in json.dumps([item.argv for item in programs]) + "".join(files.values())
-    assert [item.env for item in programs if item.env] == [
-        {"ROOT_ACCESS_KEY": "ACCESS", "ROOT_SECRET_KEY": "SECRET"}
-    ]
+    assert [item.env for item in programs if item.env] == [{"ROOT_ACCESS_KEY": "ACCESS", "ROOT_SECRET_KEY": "SECRET"}]
 
 
 def test_every_program_names_the_folder_by_which_it_is_found_again() -> None:
