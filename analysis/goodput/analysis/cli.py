@@ -50,7 +50,7 @@ def job(input_path: Path, logs: Path, message: Path, hold: float) -> None:
     try:
         answer = run_job(read_input(input_path), logs, hold_seconds=hold)
     except (AnalysisError, StoreError, ValueError) as error:
-        message.write_text(f"AnalysisFailed: {error}"[:3500], encoding="utf-8")
+        message.write_text(f"AnalysisFailed: {' '.join(str(error).split())}"[:1000], encoding="utf-8")
         raise click.ClickException(str(error)) from error
     message.write_text(answer.model_dump_json(), encoding="utf-8")
 

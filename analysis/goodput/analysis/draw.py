@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from goodput.analysis.figures import REST, SERIES, look
+from goodput.analysis.figures import REST, SERIES, fit, look
 from goodput.analysis.tables import Row
 
 LIMITS = ("all offered", "target", "SLO")  # beginnings of labels that stand last in a legend
@@ -55,14 +55,15 @@ class Series:
 
 
 def legend(fig: Figure, panels: Sequence[Axes]) -> None:
-    """One legend below all panels: series first, limits last."""
+    """One legend below all panels: series first, limits last. Fits the figure to it."""
     entries: dict[str, Artist] = {}
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
     order = sorted(entries, key=lambda label: label.startswith(LIMITS))
-    if order:
-        fig.legend([entries[label] for label in order], order, loc="outside lower center", ncols=min(3, len(order)))
+    columns = max(1, min(3, len(order)))
+    fit(fig, legend_rows=-(-len(order) // columns))
+    fig.legend([entries[label] for label in order], order, loc="lower center", ncols=columns, borderaxespad=0.1)
 
 
 def positive_axis(axes: Axes, rows: Sequence[Row], columns: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A7A00")
@@ -23,6 +24,7 @@ DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (3, 2)), (0
 LIMIT = "#A00000"
 REST = "#B8B8B8"
 SERIES = len(COLOURS)
+WIDTH_INCHES, PANEL_INCHES = 11.4, 2.5
 STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "goodput",
@@ -60,13 +62,27 @@ def look(index: int) -> dict[str, Any]:
     }
 
 
-def two_panels(height: float, *, synthetic: bool) -> tuple[Figure, Axes, Axes]:
-    """A figure as wide as the page and ``height`` inches high; synthetic numbers are marked inside the drawing."""
-    fig = Figure(figsize=(11.4, height), layout="constrained")
+def two_panels(*, synthetic: bool) -> tuple[Figure, Axes, Axes]:
+    """A figure as wide as the page; synthetic numbers are marked inside the drawing. `fit` sets its height."""
+    fig = Figure()
     left, right = fig.subplots(1, 2)
     if synthetic:
         fig.text(0.5, 0.99, "SYNTHETIC", color=LIMIT, weight="bold", ha="center", va="top")
     return fig, left, right
+
+
+def fit(fig: Figure, legend_rows: int) -> None:
+    """Size and margins in inches. Computed here: matplotlib's layout engines draw everything several times."""
+    below = 0.62 + 0.21 * legend_rows
+    height = 0.4 + PANEL_INCHES + below
+    fig.set_size_inches(WIDTH_INCHES, height)
+    fig.subplots_adjust(
+        left=0.65 / WIDTH_INCHES,
+        right=1 - 0.15 / WIDTH_INCHES,
+        bottom=below / height,
+        top=1 - 0.4 / height,
+        wspace=0.16,
+    )
 
 
 def inline_svg(fig: Figure, name: str, description: str) -> str:
@@ -76,7 +92,7 @@ def inline_svg(fig: Figure, name: str, description: str) -> str:
     cannot see it.
     """
     sink = io.StringIO()
-    fig.savefig(sink, format="svg", metadata={"Date": None, "Creator": None})
+    FigureCanvasSVG(fig).print_svg(sink, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
     svg = sink.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

@@ -49,10 +49,13 @@ def run_job(job: JobInput, logs: Path, *, hold_seconds: float = HOLD_SECONDS) ->
         AnalysisError: the records cannot be analysed; what was uploaded stays.
         StoreError: the store still refuses.
     """
-    store = while_store_refuses(lambda: _open(job), hold_seconds=hold_seconds)
-    uploaded = while_store_refuses(lambda: upload_logs(store, logs, job.logs), hold_seconds=hold_seconds)
-    result = while_store_refuses(lambda: run_analysis(store, job.states), hold_seconds=hold_seconds)
-    return answer(result, block=job.block, uploaded_logs=uploaded)
+
+    def work() -> AnalysisAnswer:
+        store = _open(job)
+        uploaded = upload_logs(store, logs, job.logs)
+        return answer(run_analysis(store, job.states), block=job.block, uploaded_logs=uploaded)
+
+    return while_store_refuses(work, hold_seconds=hold_seconds)
 
 
 def read_input(path: Path) -> JobInput:
@@ -64,9 +67,9 @@ def read_input(path: Path) -> JobInput:
 
 
 def upload_logs(store: Store, logs: Path, names: Sequence[str]) -> list[str]:
-    """Put each pack's files to its trial's folder, replacing what is there. Returns the trials that are safe.
+    """Put each pack's files to its trial's folder, replacing what is there. Returns the packs that are safe.
 
-    A pack that is not mounted, or names no trial, is skipped with a warning: its trial is not among those returned.
+    A pack that is not mounted, or names no trial, is skipped with a warning: it is not among those returned.
     """
     safe = []
     for name in names:
@@ -78,7 +81,7 @@ def upload_logs(store: Store, logs: Path, names: Sequence[str]) -> list[str]:
             path = logs / name / file
             if path.is_file():
                 store.put(f"{target}/{file}", path.read_bytes())
-        safe.append(target)
+        safe.append(name)
     return safe
 
 

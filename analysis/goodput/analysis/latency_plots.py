@@ -52,7 +52,7 @@ def _latency_plot(result: AnalysisResult, rows: Sequence[Row], axis: Axis, load:
     for row in sorted(found, key=lambda row: float(row[axis.column])):
         series.setdefault(_others(result, row["config"], axis.flag), []).append(row)
     with styled():
-        fig, *panels = two_panels(3.3, synthetic=result.synthetic)
+        fig, *panels = two_panels(synthetic=result.synthetic)
         pairs = ((ttft, "TTFT", result.slo.ttft), ("tpot", "TPOT", result.slo.tpot))
         for axes, (name, title, limit) in zip(panels, pairs, strict=True):
             for position, (label, points) in enumerate(list(series.items())[: SERIES // 2]):

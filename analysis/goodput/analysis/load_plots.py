@@ -26,8 +26,7 @@ def _load_plot(result: AnalysisResult, rows: Sequence[Row], of: str, index: int)
         return None
     ranked = _ranked(result, {row["config"] for row in found})
     with styled():
-        legend_height = 0.2 * min(len(ranked) + 2, SERIES) / 3
-        fig, goodput, attainment = two_panels(3.5 + legend_height, synthetic=result.synthetic)
+        fig, goodput, attainment = two_panels(synthetic=result.synthetic)
         for position, config in enumerate(ranked):
             at = [(ids[row["load"]], row) for row in found if row["config"] == config]
             points = tuple(sorted(at, key=lambda point: point[0]))

@@ -340,7 +340,7 @@ class Best(Document):
 
     config: str
     load: str | None = None
-    goodput: float | None = None  # good requests per second
+    goodput: float | None = None  # the score: good requests (objective outputThroughput: output tokens) per second
     interval: tuple[float, float] | None = None
 
 
@@ -367,5 +367,5 @@ class AnalysisAnswer(Document):
     message: str = ""
     best: Best | None = None
     top: tuple[TopRow, ...] = ()
-    uploaded_logs: tuple[str, ...] = ()  # log folders that are safe in the store, by trial name
+    uploaded_logs: tuple[str, ...] = ()  # log packs that are safe in the store, by their names in the input
     lost: int = 0  # cells whose records could not be stored
