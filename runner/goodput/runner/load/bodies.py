@@ -2,7 +2,8 @@
 
 Where more requests are sent than were prepared (a long tail, a closed loop on a fast server), the prepared
 ones behind `first_recycled` are taken again with the ids of their prompt rotated: same length, same ids, but
-another first block, so still no prompt that the server has seen. A chat's text cannot be rotated; it repeats.
+another first block, so still no prompt that the server has seen, for about a third as many rounds as a prompt
+has ids. A chat's text cannot be rotated; it repeats.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 ENTRY = struct.Struct("<QIIII")  # offset, length, position of the first id (0: none), prompt and output tokens
 _BODY_END = 2  # bytes behind the ids
+_GOLDEN = 0.6180339887498949  # its multiples modulo 1 keep the largest possible distance from each other
 
 
 class Bodies:
@@ -54,7 +56,7 @@ class Bodies:
 def rotated(body: bytes, start: int, rounds: int) -> bytes:
     """The body with its id list, from ``start``, rotated to another beginning; each round to another one."""
     end = len(body) - _BODY_END
-    cut = body.find(b",", start + (rounds * 7919) % max(1, end - start), end)
+    cut = body.find(b",", start + int(rounds * _GOLDEN % 1 * (end - start)), end)
     if cut < 0:
         cut = body.find(b",", start, end)
     if cut < 0:

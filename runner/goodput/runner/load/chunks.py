@@ -9,30 +9,28 @@ _MAX_LINE = 16 << 10
 _PAYLOAD, _PAYLOAD_END, _SIZE_LINE, _TRAILER, _COMPLETE = range(5)
 
 
-class ChunkError(ValueError):
-    """The framing is broken."""
-
-
 class ChunkDecoder:
     """Takes the framing off.
 
     Attributes:
         complete: the last chunk and the trailer have been read.
+        error: what is wrong with the framing; nothing behind it is payload. Bytes behind the last chunk are wrong too.
     """
 
-    __slots__ = ("_held", "_left", "_state", "complete")
+    __slots__ = ("_held", "_left", "_state", "complete", "error")
 
     def __init__(self) -> None:
         self._held = b""  # the beginning of a line
         self._left = 0  # payload bytes left in this chunk
         self._state = _SIZE_LINE
         self.complete = False
+        self.error: str | None = None
 
     def feed(self, data: bytes) -> bytes:
-        """The payload in ``data``. Raises `ChunkError`; bytes behind the last chunk are an error too."""
+        """The payload in ``data``, up to an error."""
         if self._state == _SIZE_LINE and not self._held:  # nearly always: one read is one chunk
             line, found, rest = data.partition(b"\r\n")
-            if found and rest[-2:] == b"\r\n" and len(line) <= 8 and line.isalnum():
+            if found and rest[-2:] == b"\r\n":
                 size = _size(line)
                 if size and size + 2 == len(rest):
                     return rest[:-2]
@@ -41,7 +39,7 @@ class ChunkDecoder:
     def _slow(self, data: bytes) -> bytes:
         payload: list[bytes] = []
         at, end = 0, len(data)
-        while at < end:
+        while at < end and self.error is None:
             if self._state == _PAYLOAD:
                 taken = data[at : at + self._left]
                 payload.append(taken)
@@ -51,35 +49,37 @@ class ChunkDecoder:
                     self._state = _PAYLOAD_END
                 continue
             if self._state == _COMPLETE:
-                raise ChunkError("bytes behind the last chunk")
+                self.error = "bytes behind the last chunk"
+                break
             stop = data.find(b"\n", at)
             self._held += data[at:] if stop < 0 else data[at : stop + 1]
             if len(self._held) > _MAX_LINE:
-                raise ChunkError("a framing line without end")
+                self.error = "a framing line without end"
             if stop < 0:
                 break
             at = stop + 1
             line, self._held = self._held, b""
-            if not line.endswith(b"\r\n"):
-                raise ChunkError("a framing line that does not end with CR LF")
-            self._line(line[:-2])
+            self._line(line)
         return b"".join(payload)
 
     def _line(self, line: bytes) -> None:
-        if self._state == _PAYLOAD_END:
-            if line:
-                raise ChunkError("a chunk is longer than it says")
+        if not line.endswith(b"\r\n"):
+            self.error = "a framing line that does not end with CR LF"
+        elif self._state == _PAYLOAD_END:
+            if len(line) > 2:
+                self.error = "a chunk is longer than it says"
             self._state = _SIZE_LINE
         elif self._state == _SIZE_LINE:
-            self._left = _size(line)
-            self._state = _PAYLOAD if self._left else _TRAILER
-        elif not line:
+            size = _size(line[:-2])
+            if size is None:
+                self.error = "a chunk size that is no number"
+            self._left = size or 0
+            self._state = _PAYLOAD if size else _TRAILER
+        elif len(line) == 2:
             self._state = _COMPLETE
             self.complete = True
 
 
-def _size(line: bytes) -> int:
+def _size(line: bytes) -> int | None:
     match = _SIZE.match(line)
-    if match is None:
-        raise ChunkError("a chunk size that is no number")
-    return int(match[1], 16)
+    return None if match is None else int(match[1], 16)

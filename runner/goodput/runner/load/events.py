@@ -27,6 +27,7 @@ class StreamState:
     """
 
     __slots__ = (
+        "_highest",
         "bare_text",
         "continuous",
         "done",
@@ -46,6 +47,7 @@ class StreamState:
         self.finish: str | None = None
         self.prompt_tokens: int | None = None
         self.output_tokens: int | None = None
+        self._highest = 0
         self.events = 0
         self.text: list[str] = []
 
@@ -104,8 +106,8 @@ class StreamState:
             self.prompt_tokens = prompt
         if not isinstance(output, int) or not _is_count(output):
             return 0
-        before, self.output_tokens = self.output_tokens, output
-        rise = output - (before or 0)
+        rise = output - self._highest
+        self.output_tokens, self._highest = output, max(output, self._highest)
         if rise < 0 or (rise and self.continuous and not self.bare_text and not with_choices):
             self.inconsistent = True
         self.continuous = self.continuous or with_choices

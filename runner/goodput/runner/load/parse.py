@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from goodput.analysis.schema import RequestOutcome
 from goodput.runner.load import spool
-from goodput.runner.load.chunks import ChunkDecoder, ChunkError
+from goodput.runner.load.chunks import ChunkDecoder
 from goodput.runner.load.events import StreamState
 from goodput.runner.load.http_head import HEAD_END, MAX_HEAD_BYTES, Head, HeadError, parse_head
 from goodput.runner.load.sse import Event, SseDecoder
@@ -105,8 +105,6 @@ class ResponseParser:
                 self._bytes(data)
             except HeadError:
                 self._framing_error = "MalformedHttp"
-            except ChunkError:
-                self._framing_error = "MalformedChunk"
         if not kernel and self._by_rise.total + self._by_text.total > tokens:
             self._kernel = False
 
@@ -117,6 +115,8 @@ class ResponseParser:
                 return
         if self._chunks is not None:
             data = self._chunks.feed(data)
+            if self._chunks.error is not None:
+                self._framing_error = "MalformedChunk"
         elif self._left is not None:
             self._extra = self._extra or len(data) > self._left
             data = data[: self._left]

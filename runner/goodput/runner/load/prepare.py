@@ -19,6 +19,8 @@ from goodput.runner.load.schedule import Schedule, hashed_requests
 BLOCK_TOKENS = 16  # vLLM's block size: shorter prompts are never cached
 SPARE_BYTES = 64 << 20  # of bodies prepared beyond lead-in and window; then they are recycled, rotated
 SPARE_CLOSED = 512  # requests prepared beyond the hashed ones of a closed loop, at least 4 × concurrency
+SPARE_CLOSED_BYTES = 2 << 20  # and at least as much; not for chat, whose prompts take long to make
+_UNLIMITED = 1 << 32
 _DIGEST_TYPE = np.dtype("<u4")
 
 
@@ -47,19 +49,22 @@ def write_requests(
     model: str,
     folder: Path,
 ) -> Prepared:
-    """Write all requests of lead-in and window, and as many more as fit `SPARE_BYTES`.
+    """Write all requests of lead-in and window, and as much of the tail as fits `SPARE_BYTES`.
 
     Raises:
         PromptError: a source gave another length than asked, or the same first block twice.
     """
     hashed = hashed_requests(plan, schedule)
-    closed_spare = max(SPARE_CLOSED, 4 * (plan.load.concurrency or 0))
-    wanted = len(schedule.planned_ns) if schedule is not None else hashed + closed_spare
+    if schedule is not None:
+        least, most, least_bytes = len(schedule.planned_ns), len(schedule.planned_ns), 0
+    else:
+        least, most = hashed + max(SPARE_CLOSED, 4 * (plan.load.concurrency or 0)), _UNLIMITED
+        least_bytes = 0 if endpoint == "chat" else SPARE_CLOSED_BYTES
     maker = _Maker(source, BodyWriter(endpoint, model), endpoint)
     digest = hashlib.sha256()
     offset = spare = index = 0
     with (folder / BODIES).open("wb") as body_file, (folder / ENTRIES).open("wb") as entry_file:
-        while index < max(wanted, 1) and (index < hashed or spare < SPARE_BYTES):
+        while index < hashed or (index < most and spare < SPARE_BYTES and (index < least or spare < least_bytes)):
             body, ids_at, content = maker.make(plan.load.prompt_tokens, plan.load.output_tokens, index)
             if index < hashed:
                 digest.update(len(content).to_bytes(4, "little") + content)

@@ -1,0 +1,300 @@
+"""A whole cell over real sockets: schedule, window, connections, stopping and recovering."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goodput.analysis.schema import Load
+from goodput.runner.contract import PlannedLoad
+from goodput.runner.load.ceiling import measure_ceiling
+from goodput.runner.load.errors import PromptError, TargetError, WorkerError
+from goodput.runner.load.prompts import FittedText, RandomIds
+from goodput.runner.load.records import REQUESTS_SCHEMA
+from goodput.runner.load.run import LoadRun, Target, recover
+
+if TYPE_CHECKING:
+    from tests.integration.runner.load.conftest import Golden, GoldenServer, RunCell, Step
+
+FAST = [
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n",
+    b'data: {"choices":[{"text":"x","finish_reason":"length"}],"usage":{"completion_tokens":1}}\n\n',
+    b"data: [DONE]\n\n",
+    "close",
+]
+
+
+def open_load(rate: float, requests: int, output_tokens: int = 4) -> Load:
+    return Load(
+        prompt_tokens=4,
+        output_tokens=output_tokens,
+        arrival="constant",
+        request_rate=rate,
+        window_requests=requests,
+    )
+
+
+def closed_load(concurrency: int, requests: int) -> Load:
+    return Load(
+        prompt_tokens=4,
+        output_tokens=4,
+        arrival="closed",
+        concurrency=concurrency,
+        window_requests=requests,
+    )
+
+
+def unused_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_a_clean_cell(golden: Golden, run_cell: RunCell) -> None:
+    cell = run_cell(golden(default=stream_with_waits()).port, open_load(50, 40), lead_in=0.4)
+    assert cell.requests.schema.equals(REQUESTS_SCHEMA, check_metadata=True)
+    assert cell.requests.schema.metadata[b"goodput.schema_version"] == b"1"
+    assert (cell.window.opened, cell.window.closed, cell.window.seconds) == pytest.approx((0.4, 1.2, 0.8))
+    assert cell.window.drained
+    assert cell.monotonic_closed - cell.monotonic_opened == pytest.approx(0.8)
+    rows = cell.requests.to_pylist()
+    assert [row["request"] for row in rows] == list(range(len(rows)))
+    assert [row["in_window"] for row in rows[:61]] == [False] * 20 + [True] * 40 + [False]
+    for row in rows[:60]:
+        assert row["outcome"] == "completed"
+        assert row["planned_s"] <= row["sent_s"] < row["first_s"] <= row["last_s"] <= row["end_s"]
+        assert row["itl_sum_s"] == pytest.approx(row["last_s"] - row["first_s"])
+    assert cell.counts.attempted == cell.counts.completed == 40
+    assert (cell.client.planned, cell.client.sent, cell.client.processes) == (60, 60, 1)
+    assert cell.client.used_ratio is not None
+    assert cell.itl.zero + sum(cell.itl.counts.values()) == sum(r["itl_count"] or 0 for r in rows if r["in_window"])
+    assert cell.prompt_drift_ratio == 0
+    assert cell.load_state == "stable"
+
+
+def test_an_open_loop_is_never_slowed_by_the_server(golden: Golden, run_cell: RunCell) -> None:
+    """The server answers nobody until it has all requests: whoever waits for answers never gets there."""
+    requests = 60
+    server = golden([["gate", *FAST]] * requests, FAST, gate=requests)
+    cell = run_cell(server.port, open_load(200, requests, 1))
+    assert cell.counts.completed == requests
+    assert server.at_once_highest >= requests
+    assert cell.client.connections_max >= requests
+    rows = cell.requests.to_pylist()[:requests]
+    assert all(row["first_s"] >= rows[-1]["sent_s"] for row in rows)  # scheduled latency shows the stall
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_a_closed_loop_holds_its_concurrency(golden: Golden, run_cell: RunCell, processes: int) -> None:
+    from_server = golden(default=[*stream_with_wait()])
+    cell = run_cell(from_server.port, closed_load(5, 40), processes=processes)
+    assert cell.counts.completed == cell.counts.attempted == 40
+    assert from_server.at_once_highest == 5
+    assert cell.load_state == "not_judged"
+    rows = cell.requests.to_pylist()
+    first_five = [row["end_s"] for row in rows[:5]]
+    assert cell.window.opened >= max(first_five)
+    inside = [row["planned_s"] for row in rows if row["in_window"]]
+    assert min(inside) >= cell.window.opened
+    assert max(inside) < cell.window.closed
+
+
+def stream_with_waits() -> list[Step]:
+    steps: list[Step] = [b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"]
+    for total, finish in ((1, "null"), (2, "null"), (3, "null"), (4, '"stop"')):
+        usage = f'{{"prompt_tokens":4,"completion_tokens":{total}}}'
+        body = f'data: {{"choices":[{{"text":"x","finish_reason":{finish}}}],"usage":{usage}}}\n\n'.encode()
+        steps += [0.01, b"%x\r\n%b\r\n" % (len(body), body)]
+    return [*steps, b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n", "keep"]
+
+
+def stream_with_wait() -> list[Step]:
+    body = (
+        b'data: {"choices":[{"text":"x","finish_reason":"length"}],"usage":{"completion_tokens":4}}\n\ndata: [DONE]\n\n'
+    )
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return [head, 0.01, b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body), "keep"]
+
+
+def test_a_closed_loop_whose_first_requests_never_end_has_no_window(golden: Golden, run_cell: RunCell) -> None:
+    cell = run_cell(golden(default=["hang"]).port, closed_load(2, 4), drain=0.5)
+    assert not cell.window_opened
+    assert cell.counts.attempted == 0
+    assert cell.in_flight_opened is None
+    assert not cell.window.drained
+    assert {row["outcome"] for row in cell.requests.to_pylist()} == {"incomplete"}
+
+
+def test_a_closed_loop_does_not_flood_a_dead_server(run_cell: RunCell) -> None:
+    load = Load(prompt_tokens=4, output_tokens=4, arrival="closed", concurrency=2, window_seconds=1)
+    cell = run_cell(unused_port(), load)
+    assert cell.counts.reasons == {"ConnectRefused": cell.counts.attempted}
+    assert cell.counts.attempted <= 2 * 11  # each slot waits 0.1 s after a failure
+
+
+def test_the_schedule_and_the_prompts_do_not_depend_on_the_number_of_processes(
+    golden: Golden, run_cell: RunCell
+) -> None:
+    server = golden()
+    one, two = (run_cell(server.port, open_load(100, 30), processes=n) for n in (1, 2))
+    assert one.window.schedule_sha256 == two.window.schedule_sha256
+    assert one.window.prompts_sha256 == two.window.prompts_sha256
+    planned = [cell.requests.column("planned_s").to_pylist()[:30] for cell in (one, two)]
+    assert planned[0] == planned[1]
+
+
+def test_connections_are_used_again(golden: Golden, run_cell: RunCell) -> None:
+    server = golden()
+    cell = run_cell(server.port, open_load(40, 60))
+    assert cell.counts.completed == 60
+    assert server.connections < 30
+
+
+def test_a_kept_connection_that_the_server_closed_costs_no_request(golden: Golden, run_cell: RunCell) -> None:
+    server = golden([["stale", *stream_with_wait()]] * 40, stream_with_wait())
+    cell = run_cell(server.port, open_load(20, 40))
+    assert cell.counts.completed == 40
+    assert cell.retried > 0
+
+
+def test_a_server_that_is_not_there(run_cell: RunCell) -> None:
+    cell = run_cell(unused_port(), open_load(100, 20))
+    assert cell.counts.failed == cell.counts.attempted == 20
+    assert cell.counts.reasons == {"ConnectRefused": 20}
+    assert cell.client.sent == cell.client.planned  # what the server does with it is no part of that
+    assert cell.delivered_output_tokens == cell.delivered_requests == 0
+    assert cell.client.send_lag_p99_seconds is None
+
+
+def test_bodies_and_headers(golden: Golden, run_cell: RunCell, tmp_path: Path) -> None:
+    server = golden()
+    run_cell(server.port, open_load(100, 10))
+    assert server.seen[0].bodies[0] == {
+        "model": "golden",
+        "prompt": [0, 0, 1, 2],
+        "max_tokens": 4,
+        "temperature": 0,
+        "ignore_eos": True,
+        "stream": True,
+        "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+    }
+    assert all(b"Authorization: Bearer k" in head for head in server.heads)
+    stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"Bearer k" not in stored
+
+
+def test_a_long_tail_repeats_no_prompt(golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the prepared requests the prompts are rotated: another beginning each time."""
+    monkeypatch.setattr("goodput.runner.load.prepare.SPARE_CLOSED", 8)
+    monkeypatch.setattr("goodput.runner.load.prepare.SPARE_CLOSED_BYTES", 0)
+    server = golden(default=[*stream_with_wait()])
+    load = Load(prompt_tokens=256, output_tokens=4, arrival="closed", concurrency=2, window_seconds=2)
+    run = start(server, load, tmp_path)
+    assert run.wait(30)
+    cell = run.collect()
+    prompts = [body["prompt"] for seen in server.seen.values() for body in seen.bodies]
+    assert cell.counts.completed == cell.counts.attempted
+    assert len(prompts) > 24
+    assert Counter(map(len, prompts)) == {256: len(prompts)}
+    assert len({tuple(prompt[:16]) for prompt in prompts}) == len(prompts)
+
+
+def start(server: GoldenServer, load: Load, folder: Path, *, drain: float = 30) -> LoadRun:
+    plan = PlannedLoad(load=load, seed=3, lead_in_seconds=0, drain_seconds=drain)
+    target = Target.of(f"http://127.0.0.1:{server.port}", "golden", "completions")
+    run = LoadRun(plan, target, RandomIds(range(100, 5000), 3), folder / "cell")
+    assert run.phase() == "preparing"
+    run.start()
+    return run
+
+
+def until_sent(run: LoadRun, requests: int) -> None:
+    deadline = time.monotonic() + 30
+    while run.live().sent < requests:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_stop_closes_what_is_open_and_says_so(golden: Golden, tmp_path: Path) -> None:
+    run = start(golden(default=["hang"]), open_load(20, 600), tmp_path)
+    until_sent(run, 5)
+    assert run.phase() == "measuring"
+    assert not run.wait(0)
+    run.stop()
+    assert run.wait(30)
+    assert run.phase() == "ended"
+    cell = run.collect()
+    assert cell.stopped
+    assert not cell.window.drained
+    assert cell.counts.attempted == 600
+    assert cell.counts.incomplete >= 5
+    assert cell.counts.incomplete + cell.counts.not_sent == 600
+    assert set(cell.counts.reasons) == {"Stopped"}
+    assert cell.client.sent < 0.98 * cell.client.planned
+    assert recover(tmp_path / "cell") is None
+
+
+def test_another_process_recovers_a_finished_cell(golden: Golden, tmp_path: Path) -> None:
+    run = start(golden(), open_load(100, 30), tmp_path)
+    assert recover(tmp_path / "cell") is None
+    assert run.wait(30)
+    run.close()  # never collected
+    recovered = recover(tmp_path / "cell")
+    assert recovered is not None
+    assert recovered.counts.completed == 30
+    assert recovered.requests.equals(run.collect().requests)
+    assert recover(tmp_path / "elsewhere") is None
+
+
+def test_a_worker_that_dies_is_an_error(golden: Golden, tmp_path: Path) -> None:
+    run = start(golden(), open_load(100, 30), tmp_path)
+    for worker in run._workers:
+        worker.kill()
+    with pytest.raises(WorkerError, match="worker 0"):
+        run.wait(10)
+    with pytest.raises(WorkerError, match="worker 0"):
+        run.collect()
+    assert recover(tmp_path / "cell") is None
+
+
+def test_a_worker_that_cannot_start_is_an_error(tmp_path: Path) -> None:
+    plan = PlannedLoad(load=open_load(10, 5), seed=0, lead_in_seconds=0, drain_seconds=5)
+    target = Target("host.invalid", 80, "/", "m", "completions")
+    with pytest.raises(WorkerError, match="worker 0 ended with 1"):
+        LoadRun(plan, target, RandomIds(range(9), 0), tmp_path).start()
+
+
+def test_chat_sends_fitted_text(golden: Golden, tmp_path: Path) -> None:
+    server = golden(default=[*stream_with_wait()])
+    plan = PlannedLoad(load=open_load(100, 5), seed=0, lead_in_seconds=0, drain_seconds=5)
+    target = Target.of(f"http://127.0.0.1:{server.port}/v1", "golden", "chat")
+    ids = RandomIds(range(10), 0)
+    with pytest.raises(PromptError, match="text"):
+        LoadRun(plan, target, ids, tmp_path / "a").start()
+    source = FittedText(ids, lambda drawn, n: f"{n} é " + " ".join(map(str, drawn)))
+    run = LoadRun(plan, target, source, tmp_path / "b")
+    run.start()
+    assert run.wait(30)
+    assert run.collect().counts.completed == 5
+    body = server.seen[-1].bodies[0]
+    content = f"4 é {' '.join(map(str, ids.ids(4, 0)))}"
+    assert body["messages"] == [{"role": "user", "content": content}]
+    assert body["max_completion_tokens"] == 4
+    assert b"POST /v1/chat/completions HTTP/1.1" in server.heads[0]
+
+
+def test_targets() -> None:
+    target = Target.of("http://[::1]:8000/base/v1/", "m", "completions")
+    assert (target.host, target.port, target.path) == ("::1", 8000, "/base/v1/completions")
+    for url in ("https://host", "ftp://host", "http://", "http://host:99999"):
+        with pytest.raises(TargetError):
+            Target.of(url, "m", "completions")
+    assert "secret" not in repr(Target.of("http://h", "m", "chat", {"Authorization": "secret"}))
+
+
+def test_the_client_knows_its_ceiling() -> None:
+    assert measure_ceiling(0.5) > 1000
