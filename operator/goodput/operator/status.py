@@ -12,7 +12,7 @@ from goodput.operator.observed import Failure, Trial
 from goodput.operator.plan.analyses import final_state, latest_answer
 from goodput.operator.plan.attempts import over
 from goodput.operator.plan.cells import Tally
-from goodput.operator.plan.estimate import estimate
+from goodput.operator.plan.estimate import Estimate
 from goodput.operator.plan.phase import COMPLETE, FAILED, Standing, last_error, preflight_passed
 from goodput.operator.plan.view import View
 from goodput.operator.sweep import Sweep, TrialId
@@ -25,7 +25,7 @@ FINISH_STEP_SECONDS = 60.0
 Status = dict[str, object]
 
 
-def status(view: View, stands: Standing, cells: Tally) -> Status:
+def status(view: View, stands: Standing, cells: Tally, left: Estimate) -> Status:
     """The whole status; a field that is absent is to be removed."""
     sweep, now, before = view.sweep, view.now, view.observed.status
     error = last_error(view)
@@ -48,7 +48,7 @@ def status(view: View, stands: Standing, cells: Tally) -> Status:
     if stands.terminal:
         written["completedAt"] = before.get("completedAt") or timestamp(now)
     else:
-        written["estimate"] = _estimate(view, stands)
+        written["estimate"] = _estimate(view, stands, left)
     return written
 
 
@@ -124,8 +124,7 @@ def _current(trial_id: TrialId, trial: Trial) -> Status:
     return row
 
 
-def _estimate(view: View, stands: Standing) -> Status:
-    found = estimate(view)
+def _estimate(view: View, stands: Standing, found: Estimate) -> Status:
     written: Status = {"trials": found.trials, "gpuHours": round(found.gpu_hours, 2)}
     if stands.phase in {"Suspended", "Queued"}:
         return written

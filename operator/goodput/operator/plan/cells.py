@@ -121,7 +121,7 @@ def _trial_states(view: View) -> Iterator[TrialState]:
     for pair in view.pairs.values():
         for (trial_id, trial), (_, failure) in zip(pair.attempts, pair.ends, strict=True):
             memory = trial.memory
-            ready = None if memory.server_ready is None else memory.server_ready - memory.created
+            begun, ready = memory.server_running, memory.server_ready
             gpus = view.sweep.by_id[pair.config].gpus
             yield TrialState(
                 config=pair.config,
@@ -129,6 +129,6 @@ def _trial_states(view: View) -> Iterator[TrialState]:
                 attempt=trial_id.attempt,
                 reason=failure.reason if failure is not None else None,
                 gpu_seconds=gpu_seconds(view.sweep, trial_id, trial, view.now) if gpus and over(trial) else None,
-                start_seconds=ready,
+                start_seconds=None if begun is None or ready is None else max(0.0, ready - begun),
                 start_order=memory.order,
             )

@@ -13,6 +13,7 @@ from goodput.operator.plan.attempts import holds_slot
 from goodput.operator.plan.blocks import new_trials
 from goodput.operator.plan.cells import tally
 from goodput.operator.plan.ending import Terms
+from goodput.operator.plan.estimate import estimate
 from goodput.operator.plan.limits import RESYNC_SECONDS, RUNNER_BACKSTOP_SECONDS, UPLOAD_HOLD_SECONDS
 from goodput.operator.plan.phase import TERMINAL, preflight_passed, standing
 from goodput.operator.plan.policy import Policy
@@ -27,12 +28,14 @@ class Plan:
     """What to do now, what to write, and when to look again at the latest (seconds from now).
 
     ``status`` is the whole status: write it when it differs from the one that was observed, after the actions.
-    ``next_look_seconds`` None: nothing is left to do, ever.
+    ``next_look_seconds`` None: nothing is left to do, ever. ``remaining_seconds``: how long the sweep may still
+    take, None once it has ended.
     """
 
     actions: tuple[Action, ...]
     status: Mapping[str, object]
     next_look_seconds: float | None
+    remaining_seconds: float | None = None
 
 
 def plan(sweep: Sweep, observed: Observed, now: float) -> Plan:
@@ -45,10 +48,12 @@ def plan(sweep: Sweep, observed: Observed, now: float) -> Plan:
     stands = standing(view, cells)
     looks.extend(_budget_looks(view))
     seconds = min((moment - now for moment in looks), default=RESYNC_SECONDS)
+    left = estimate(view)
     return Plan(
         actions=tuple(actions),
-        status=status(view, stands, cells),
+        status=status(view, stands, cells, left),
         next_look_seconds=0.0 if stands.terminal else min(RESYNC_SECONDS, max(0.05, seconds)),
+        remaining_seconds=None if stands.terminal else left.remaining_seconds,
     )
 
 

@@ -1,0 +1,128 @@
+"""``goodput``: a sweep on this machine, its plan, and its tables again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from goodput.operator.local import driver
+from goodput.operator.local.console import SYNTHETIC, Bar, Lines, Teller
+from goodput.operator.local.driver import Ending
+from goodput.operator.local.errors import LocalError
+from goodput.operator.local.layout import Layout
+from goodput.operator.local.refusals import local_problems
+from goodput.operator.local.report import final_text
+from goodput.operator.spec.errors import SpecError
+from goodput.operator.spec.planview import load_file, read_document, render_plan, with_absolute_results
+from goodput.operator.spec.resolve import resolve
+from goodput.operator.status import results_uri
+from goodput.operator.sweep import Sweep
+
+REFUSED = 2
+INTERRUPTED = 130  # as a shell reports a program that SIGINT ended
+
+_file = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+
+
+@click.group()
+@click.version_option(package_name="goodput")
+def main() -> None:
+    """Find the LLM serving config with the best goodput."""
+
+
+@main.command()
+@_file
+@click.option("--results", help="Where records, tables and the report go, in place of spec.results.uri.")
+@click.option(
+    "--state-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".goodput"),
+    show_default=True,
+    help="Where the sweep's state is kept, so that running it again goes on.",
+)
+@click.option("--plain", is_flag=True, help="Plain lines, no progress bar.")
+def run(file: Path, results: str | None, state_dir: Path, plain: bool) -> None:
+    """Run the sweep in FILE on this machine. Ctrl-C keeps what was measured; the same command goes on."""
+    sweep = _accepted(file, results)
+    console = Console()
+    view = Lines(console) if plain or not console.is_terminal else Bar(console, sweep)
+    teller = Teller(view)
+    try:
+        teller.head(sweep)
+        ending = driver.run(sweep, Layout(state_dir.absolute() / sweep.folder), teller)
+    except LocalError as error:
+        view.close()
+        raise click.ClickException(str(error)) from error
+    view.close()
+    sys.exit(_finish(console, sweep, ending, file))
+
+
+@main.command()
+@_file
+def plan(file: Path) -> None:
+    """Show what would be done: configs, loads, cells, the estimate, every server's command. Starts nothing."""
+    click.echo(render_plan(_accepted(file, None)), nl=False)
+
+
+@main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def analyze(arguments: tuple[str, ...]) -> None:
+    """Rebuild tables and report of a sweep from its records: goodput analyze URI [options]."""
+    from goodput.analysis.cli import main as analysis  # noqa: PLC0415  # plots and tables are slow to load
+
+    analysis(["analyze", *arguments], prog_name="goodput")
+
+
+@main.command()
+def version() -> None:
+    """Print the version."""
+    click.echo(metadata.version("goodput"))
+
+
+def _accepted(file: Path, results: str | None) -> Sweep:
+    """The resolved sweep; a refused one ends the program with all that is wrong with it."""
+    try:
+        return _resolved(file, results)
+    except SpecError as error:
+        for problem in error.problems:
+            click.echo(f"{file}: {problem}", err=True)
+        sys.exit(REFUSED)
+
+
+def _resolved(file: Path, results: str | None) -> Sweep:
+    if results is None:
+        sweep = load_file(file)
+    else:
+        sweep = with_absolute_results(resolve(_with_results(read_document(file), results)), Path.cwd())
+    problems = tuple(local_problems(sweep))
+    if problems:
+        raise SpecError(problems)
+    return sweep
+
+
+def _with_results(document: Mapping[str, Any], uri: str) -> Mapping[str, Any]:
+    spec = document.get("spec")
+    if not isinstance(spec, Mapping):
+        return document
+    given = spec.get("results")
+    return {**document, "spec": {**spec, "results": {**(given if isinstance(given, Mapping) else {}), "uri": uri}}}
+
+
+def _finish(console: Console, sweep: Sweep, ending: Ending, file: Path) -> int:
+    """The last words, and the exit code."""
+    if ending.interrupted:
+        progress = ending.status.get("progress")
+        console.print(
+            f"stopped with {progress} cells settled; go on with: goodput run {file}", markup=False, soft_wrap=True
+        )
+        return INTERRUPTED
+    console.print(final_text(sweep, ending.status), markup=False, highlight=False, soft_wrap=True)
+    mark = f"{SYNTHETIC} " if sweep.evidence == "synthetic" else ""
+    console.print(f"{mark}{ending.phase}; results: {results_uri(sweep)}", markup=False, highlight=False, soft_wrap=True)
+    return 1 if ending.phase in {"Failed", "Cancelled"} else 0

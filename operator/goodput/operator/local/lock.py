@@ -1,0 +1,30 @@
+"""One driver per state folder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from goodput.operator.local.errors import BusyError
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the folder's lock. It goes with the process, however that ends. Raises `BusyError`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.read(handle, 32).decode(errors="replace").strip()
+            who = f"process {holder}" if holder else "another process"
+            raise BusyError(f"{who} runs this sweep already (lock {path})") from error
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,20 @@
+"""What a sweep may ask of a cluster but not of one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from goodput.operator.spec.errors import Problem
+from goodput.operator.sweep import Sweep
+
+
+def local_problems(sweep: Sweep) -> Iterator[Problem]:
+    """Everything that the local driver cannot do."""
+    parallelism = sweep.spec.plan.parallelism
+    if parallelism > 1 and any(config.gpus for config in sweep.configs):
+        yield Problem(
+            "spec.plan.parallelism",
+            parallelism,
+            "servers with GPUs would share them on one machine",
+            "write 1, or run it in a cluster",
+        )

@@ -1,0 +1,80 @@
+"""The server of a trial as a process: starting until /health answers 200, and why it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import httpx
+
+from goodput.operator.classify import classify_log, last_line
+from goodput.operator.local import layout
+from goodput.operator.local.commands import HOST
+from goodput.operator.local.layout import TrialFolder
+from goodput.operator.local.processes import Child
+from goodput.operator.observed import Failure, Server
+from goodput.operator.spec.command import SHUTDOWN_SECONDS
+
+HEALTH_SECONDS = 1.0
+STOP_SECONDS = SHUTDOWN_SECONDS + 10.0
+"""From SIGTERM to SIGKILL: the server drains for so long, and needs a moment to end what it started."""
+
+
+@dataclass
+class LocalServer:
+    """``child`` None: it could not be started, ``failure`` says why."""
+
+    folder: TrialFolder
+    port: int
+    since: float
+    child: Child | None
+    failure: Failure | None = None
+    ready: float | None = None
+    dropped: bool = False
+
+    @property
+    def url(self) -> str:
+        """Of the API and of /metrics."""
+        return f"http://{HOST}:{self.port}"
+
+    def look(self) -> Server | None:
+        """The server now; None once it was told to go and nothing is left of it."""
+        if self.child is None or self.child.ended():
+            return None if self.dropped else self._ended()
+        if self.child.stopping:
+            return self._server("stopping")
+        if self.ready is None and healthy(self.url):
+            self.ready = time.time()
+        return self._server("starting" if self.ready is None else "ready")
+
+    def stop(self) -> None:
+        """Let it go."""
+        self.dropped = True
+        if self.child is not None:
+            self.child.stop(STOP_SECONDS)
+
+    def _ended(self) -> Server:
+        if self.failure is None and self.child is not None:
+            log = layout.read_text(self.folder.server_log)
+            self.failure = classify_log(log) or Failure("ServerGone", f"the server {self.child.how}: {last_line(log)}")
+        return self._server("ended")
+
+    def _server(self, state: str) -> Server:
+        return Server(
+            state=state,  # type: ignore[arg-type]  # one of the literals above
+            since=self.since,
+            failure=self.failure,
+            scheduled=self.since,
+            running=self.since if self.child is not None else None,
+            ready=self.ready,
+            url=self.url,
+        )
+
+
+def healthy(url: str, get: Callable[..., httpx.Response] = httpx.get) -> bool:
+    """Whether the server says that it is ready."""
+    try:
+        return get(f"{url}/health", timeout=HEALTH_SECONDS, trust_env=False).status_code == httpx.codes.OK
+    except httpx.HTTPError:
+        return False

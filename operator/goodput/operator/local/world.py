@@ -1,0 +1,171 @@
+"""What is there of one sweep on this machine, and how the planner's actions are carried out."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from goodput.operator import actions as do
+from goodput.operator.actions import Action
+from goodput.operator.classify import compile_cache
+from goodput.operator.local import commands, layout, logs, memories, tasks
+from goodput.operator.local.errors import StartError
+from goodput.operator.local.layout import Layout
+from goodput.operator.local.processes import start
+from goodput.operator.local.runners import LocalRunner
+from goodput.operator.local.servers import LocalServer
+from goodput.operator.local.tasks import Running
+from goodput.operator.observed import Analysis, Failure, Memory, Observed, Trial
+from goodput.operator.plan.limits import ANALYSIS_DEADLINE_SECONDS, CANARY_DEADLINE_SECONDS
+from goodput.operator.sweep import Sweep, TrialId
+from goodput.operator.trialplan import results_target, trial_plan
+from goodput.runner.contract import CanaryInput, ServerFacts
+
+
+class World:
+    """The children of one sweep. What must outlive the driver is in files; processes do not outlive it."""
+
+    def __init__(self, sweep: Sweep, folders: Layout) -> None:
+        self.sweep = sweep
+        self.folders = folders
+        self.memories: dict[TrialId, Memory] = memories.load(folders)
+        self._servers: dict[TrialId, LocalServer] = {}
+        self._runners: dict[TrialId, LocalRunner] = {}
+        self._canary: Running | None = None
+        self._analyses: dict[int, Running] = {}
+
+    def observe(self) -> Observed:
+        """One look."""
+        return Observed(
+            canary=tasks.look_canary(self.folders.canary, self._canary),
+            trials={trial: self._trial(trial, memory) for trial, memory in self.memories.items()},
+            analyses=self._look_analyses(),
+            status=self.status(),
+        )
+
+    def status(self) -> Mapping[str, Any]:
+        """The status as last written."""
+        found: Mapping[str, Any] = json.loads(layout.read(self.folders.status) or b"{}")
+        return found
+
+    def write_status(self, status: Mapping[str, Any]) -> None:
+        """Keep the status."""
+        layout.write(self.folders.status, json.dumps(status, indent=1).encode())
+
+    def execute(self, action: Action) -> None:
+        """Carry out one action."""
+        match action:
+            case do.StartCanary():
+                given = CanaryInput(results=results_target(self.sweep), spec=self.sweep.document())
+                folder = self.folders.canary
+                self._canary = tasks.launch(
+                    self.folders, folder, given.to_json(), commands.canary(folder), CANARY_DEADLINE_SECONDS
+                )
+            case do.StartServer(trial):
+                self._start_server(trial)
+            case do.StartRunner(trial):
+                self._start_runner(trial)
+            case do.StopRunner(trial):
+                self._runners[trial].stop()
+            case do.StopServer(trial):
+                self._servers[trial].stop()
+            case do.DropRunner(trial):
+                self._runners.pop(trial).drop()
+                shutil.rmtree(self.folders.trial(trial).spool, ignore_errors=True)
+            case do.StartAnalysis():
+                self._start_analysis(action)
+            case do.CleanUp():
+                pass  # files stay: a sweep that is run again goes on from them
+            case _:
+                self._keep(action)
+
+    def _keep(self, action: do.Remember | do.Note | do.SaveLogs | do.DropLogs) -> None:
+        memory = self.memories.get(action.trial)
+        match action:
+            case do.Remember(trial, order):
+                self._remember(trial, memory or Memory(order=order, created=time.time()))
+            case do.Note(trial) if memory is not None:
+                self._remember(trial, memories.noted(memory, action))
+            case do.SaveLogs(trial, final) if memory is not None:
+                logs.save(self.folders, trial)
+                self._remember(trial, memories.with_logs(memory, "saved" if final else "server"))
+            case do.DropLogs(trial) if memory is not None:
+                logs.drop(self.folders, trial)
+                self._remember(trial, memories.with_logs(memory, "uploaded"))
+
+    def kill_all(self) -> None:
+        """End everything at once."""
+        servers = [server.child for server in self._servers.values()]
+        runners = [runner.child for runner in self._runners.values()]
+        others = [running.child for running in (self._canary, *self._analyses.values()) if running is not None]
+        for child in (*servers, *runners, *others):
+            if child is not None:
+                child.kill()
+
+    def _remember(self, trial: TrialId, memory: Memory) -> None:
+        memories.save(self.folders, trial, memory)
+        self.memories[trial] = memory
+
+    def _trial(self, trial: TrialId, memory: Memory) -> Trial:
+        server, runner = self._servers.get(trial), self._runners.get(trial)
+        return Trial(
+            memory,
+            server=None if server is None else server.look(),
+            runner=None if runner is None else runner.look(),
+        )
+
+    def _look_analyses(self) -> dict[int, Analysis]:
+        found = {int(path.name) for path in self.folders.analyses.glob("[0-9]*")} | self._analyses.keys()
+        seen = {n: tasks.look_analysis(self.folders.analysis(n), self._analyses.get(n)) for n in sorted(found)}
+        return {generation: analysis for generation, analysis in seen.items() if analysis is not None}
+
+    def _start_server(self, trial: TrialId) -> None:
+        folder, port = self.folders.trial(trial), commands.free_port()
+        now = time.time()
+        try:
+            command = commands.server(self.sweep, trial, port)
+            environment = commands.server_environment(self.sweep, trial, folder)
+            child = start(command, folder.server_log, self.folders.processes, environment)
+        except StartError as error:
+            failure = Failure("ContainerConfigError", str(error))
+            self._servers[trial] = LocalServer(folder, port, now, None, failure)
+        else:
+            self._servers[trial] = LocalServer(folder, port, now, child)
+
+    def _start_runner(self, trial: TrialId) -> None:
+        folder, server, port = self.folders.trial(trial), self._servers[trial], commands.free_port()
+        facts = ServerFacts(
+            url=server.url,
+            node=platform.node() or None,
+            order=self.memories[trial].order,
+            start_seconds=None if server.ready is None else server.ready - server.since,
+            compile_cache=compile_cache(layout.read_text(folder.server_log)),
+        )
+        layout.write(folder.plan, trial_plan(self.sweep, trial, facts).to_json())
+        now = time.time()
+        try:
+            command = commands.runner(folder, port)
+            child = start(command, folder.runner_log, self.folders.processes, commands.own_environment())
+        except StartError as error:
+            self._runners[trial] = LocalRunner(folder, port, now, None, Failure("RunnerFailed", str(error)))
+        else:
+            self._runners[trial] = LocalRunner(folder, port, now, child)
+
+    def _start_analysis(self, action: do.StartAnalysis) -> None:
+        given = {
+            "v": 1,
+            "results": results_target(self.sweep).model_dump(mode="json"),
+            "sweep": self.sweep.folder,
+            "states": action.states.model_dump(mode="json"),
+            "block": action.block,
+            "logs": [trial.name for trial in action.logs],
+        }
+        folder = self.folders.analysis(action.generation)
+        command = commands.analysis(folder, self.folders.packs)
+        self._analyses[action.generation] = tasks.launch(
+            self.folders, folder, json.dumps(given).encode(), command, ANALYSIS_DEADLINE_SECONDS, block=action.block
+        )
