@@ -35,7 +35,7 @@ _SECRETS: Final = (
     re.compile(r"(?P<keep>)\bhf_[A-Za-z0-9]{20,}\b"),
     re.compile(
         r"(?P<keep>(?:api[_-]?key|secret[_-]?access[_-]?key|secret[_-]?key|session[_-]?token|security[_-]?token|"
-        r"access[_-]?token|hf[_-]?token|password|passwd|signature|x-amz-credential)[\"']?\s*[=:]\s*[\"']?)"
+        r"access[_-]?token|hf[_-]?token|password|passwd|signature|x-amz-credential)[\"']?\s*[=:]\s*[\[\"']*)"
         r"[^\s\"',;&}\]]+",
         re.IGNORECASE,
     ),
