@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from goodput.operator.cluster import names
+from goodput.operator.cluster import bodies, names
 from goodput.operator.cluster.names import Owner
 from goodput.operator.spec.resolve import resolve
 from goodput.operator.sweep import Sweep, TrialId
@@ -78,7 +78,7 @@ def owner() -> Owner:
 
 @pytest.fixture
 def make_pod(owner: Owner, trial: TrialId) -> Callable[..., Body]:
-    """A pod of the trial; ``container`` is the status of its container, ``conditions`` by type: (status, reason, text)."""
+    """A pod of the trial; ``container``: its container's status; ``conditions``: (status, reason, text) by type."""
 
     def make(
         role: str = names.SERVER,
@@ -142,8 +142,6 @@ def moment() -> Callable[[int], str]:
 
 @pytest.fixture
 def t0() -> float:
-    from goodput.operator.cluster.bodies import seconds
-
-    found = seconds(at(0))
+    found = bodies.seconds(at(0))
     assert found is not None
     return found

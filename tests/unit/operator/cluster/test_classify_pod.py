@@ -59,8 +59,7 @@ def test_creating_is_no_failure(reason: str, make_pod: Make, t0: float) -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. preemption: 0/1 nodes are "
-        "available: 1 Preemption is not helpful for scheduling.",
+        "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. preemption: 0/1 not helpful.",
         "0/3 nodes are available: 3 node(s) had untolerated taint {gpu: }.",
         "0/1 nodes are available: 1 node(s) had volume node affinity conflict.",
     ],
@@ -128,7 +127,7 @@ def test_an_evicted_pod_without_conditions(make_pod: Make) -> None:
         ({"reason": "OOMKilled", "exitCode": 137}, None, "HostOutOfMemory"),
         ({"reason": "StartError", "exitCode": 128, "message": 'exec: "vllm": not found'}, None, "ContainerConfigError"),
         (
-            {"reason": "Error", "exitCode": 2, "message": "x: error: unrecognized arguments: --y"},
+            {"reason": "Error", "exitCode": 2, "message": "x: error: unrecognized: --y"},
             None,
             "InvalidServerArgs",
         ),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
+from goodput.analysis.job import JobInput
 from goodput.analysis.schema import StatesDocument
 from goodput.operator.actions import StartAnalysis
 from goodput.operator.cluster import names
@@ -259,8 +260,6 @@ class TestTasks:
         assert volume["configMap"] == {"name": names.logs_name(Owner.of(sweep), trial), "optional": True}
 
     def test_the_input_is_what_the_analysis_reads(self, sweep: Sweep, trial: TrialId) -> None:
-        from goodput.analysis.job import JobInput
-
         action = StartAnalysis(generation=2, block=None, states=StatesDocument(generation=2, final=True), logs=(trial,))
         (data,) = tasks.analysis_input(sweep, action).values()
         read = JobInput.model_validate_json(data)
