@@ -3,7 +3,7 @@ import json
 
 from goodput.engines.simulated.request import SimRequest
 from goodput.engines.simulated.sse import EventWriter, Head
-from goodput.engines.simulated.stream import StreamSink
+from goodput.engines.simulated.stream import StreamSink, TokenTexts
 from goodput.engines.simulated.tokens import ToyTokenizer
 
 TOKENIZER = ToyTokenizer()
@@ -41,7 +41,7 @@ class Transport(asyncio.WriteTransport):
 def sink(transport: Transport, *, chat: bool = False) -> StreamSink:
     head = Head(identifier="cmpl-1", created=1, model="m", fingerprint="f")
     writer = EventWriter(chat=chat, head=head, prompt_tokens=2, include_usage=True, continuous_usage=True)
-    return StreamSink(transport, writer, TOKENIZER)
+    return StreamSink(transport, writer, TokenTexts(TOKENIZER))
 
 
 def generate(target: StreamSink, request: SimRequest, tokens: list[int]) -> None:

@@ -20,7 +20,7 @@ from goodput.engines.simulated.metrics import EngineCollector, exposition, new_r
 from goodput.engines.simulated.profile import Profile
 from goodput.engines.simulated.request import SimRequest
 from goodput.engines.simulated.stats import EngineStats
-from goodput.engines.simulated.stream import StreamSink, WholeSink
+from goodput.engines.simulated.stream import StreamSink, TokenTexts, WholeSink
 from goodput.engines.simulated.tokens import ToyTokenizer
 
 _log = logging.getLogger(__name__)
@@ -42,6 +42,7 @@ class SimulatedServer:
         self._profile = profile
         self._key_hashes = [hashlib.sha256(key.encode()).digest() for key in api_keys]
         self._tokenizer = ToyTokenizer(config.vocab_size)
+        self._texts = TokenTexts(self._tokenizer)
         self._max_model_len = config.scheduler.max_model_len
         self._created = int(time.time())
         self._fingerprint = info.fingerprint(config)
@@ -201,7 +202,7 @@ class SimulatedServer:
             include_usage=asked.include_usage,
             continuous_usage=asked.continuous_usage,
         )
-        sink = StreamSink(transport, writer, self._tokenizer)
+        sink = StreamSink(transport, writer, self._texts)
         self.loop.submit(request, sink)
         try:
             completed = await sink.done

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 DONE = b"data: [DONE]\n\n"
+_CONTINUOUS = b'%b%b%b,"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}}\n\n'
 
 
 def usage(prompt_tokens: int, completion_tokens: int) -> dict[str, int]:
@@ -75,17 +76,12 @@ class EventWriter:
             finish_reason: set in the ending chunk.
         """
         end = self._plain_end if finish_reason is None else self._final_end % finish_reason.encode()
-        extra = b""
         if self._continuous:
             prompt = self._prompt_tokens
-            extra = b',"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}' % (
-                prompt,
-                prompt + total,
-                total,
-            )
-        elif finish_reason is not None and not self._include_usage:
-            extra = self._fingerprint
-        return b"%b%b%b%b}\n\n" % (self._start, text_json, end, extra)
+            return _CONTINUOUS % (self._start, text_json, end, prompt, prompt + total, total)
+        if finish_reason is not None and not self._include_usage:
+            end += self._fingerprint
+        return b"%b%b%b}\n\n" % (self._start, text_json, end)
 
     def closing(self, total: int) -> bytes:
         """What follows the ending chunk: the usage chunk where asked for, and the terminal event."""

@@ -6,7 +6,6 @@ the client reads too slowly, its tokens are kept and later sent together, as vLL
 
 import asyncio
 import json
-from functools import lru_cache
 
 from goodput.engines.simulated.request import SimRequest
 from goodput.engines.simulated.sse import EventWriter
@@ -16,10 +15,20 @@ from goodput.engines.simulated.tokens import ToyTokenizer
 _HIGH_WATER = 64 * 1024
 
 
-@lru_cache(maxsize=1 << 16)
-def text_json(tokenizer: ToyTokenizer, token: int) -> bytes:
-    """A token's text as a JSON string."""
-    return json.dumps(tokenizer.decode([token])).encode()
+class TokenTexts(dict[int, bytes]):
+    """Each token's text as a JSON string, made when first asked for."""
+
+    def __init__(self, tokenizer: ToyTokenizer) -> None:
+        super().__init__()
+        self._tokenizer = tokenizer
+
+    def __missing__(self, token: int) -> bytes:
+        text = self[token] = self.of_all([token])
+        return text
+
+    def of_all(self, tokens: list[int]) -> bytes:
+        """The text of several tokens as one JSON string."""
+        return json.dumps(self._tokenizer.decode(tokens)).encode()
 
 
 class StreamSink:
@@ -29,15 +38,14 @@ class StreamSink:
         done: resolves to True after the last token, to False when the engine gave the request up.
     """
 
-    __slots__ = ("_held", "_opened", "_tokenizer", "_transport", "_writer", "bytes_sent", "done")
+    __slots__ = ("_held", "_opened", "_texts", "_transport", "_writer", "done")
 
-    def __init__(self, transport: asyncio.WriteTransport, writer: EventWriter, tokenizer: ToyTokenizer) -> None:
+    def __init__(self, transport: asyncio.WriteTransport, writer: EventWriter, texts: TokenTexts) -> None:
         self._transport = transport
         self._writer = writer
-        self._tokenizer = tokenizer
+        self._texts = texts
         self._held: list[int] = []
         self._opened = False
-        self.bytes_sent = 0
         self.done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
     def token(self, request: SimRequest) -> None:
@@ -50,10 +58,10 @@ class StreamSink:
             self._held.append(token)
             return
         if self._held:
-            text = json.dumps(self._tokenizer.decode([*self._held, token])).encode()
+            text = self._texts.of_all([*self._held, token])
             self._held.clear()
         else:
-            text = text_json(self._tokenizer, token)
+            text = self._texts[token]
         data = self._writer.tokens(text, total, reason)
         data = b"%x\r\n%b\r\n" % (len(data), data)
         if not self._opened:
@@ -61,7 +69,6 @@ class StreamSink:
             opening = self._writer.opening()
             if opening:
                 data = b"%x\r\n%b\r\n" % (len(opening), opening) + data
-        self.bytes_sent += len(data)
         self._transport.write(data)
         if reason is not None:
             self._finish(completed=True)

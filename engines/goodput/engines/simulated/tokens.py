@@ -29,6 +29,7 @@ DEFAULT_VOCAB_SIZE = 49152
 
 #: Different ids that are generated, few enough for their texts to stay in a cache.
 _MOST_GENERATED = 4096
+_TABLE_SIZE = 1 << 13
 
 _RUN = re.compile(r" ?[a-z]+")
 _A = ord("a")
@@ -61,7 +62,8 @@ class ToyTokenizer:
             for space in (False, True)
         }
         pieces: int = sum(26**size for _, size in whole)
-        self._num_generated = min(pieces, _MOST_GENERATED)
+        most = min(pieces, _MOST_GENERATED)
+        self._generated = [self._generated_id(mix(index), most) for index in range(_TABLE_SIZE)]
 
     def encode(self, text: str, *, add_special_tokens: bool = False) -> list[int]:
         """Ids of a text, with the begin-of-text id first where special tokens are asked for."""
@@ -96,13 +98,19 @@ class ToyTokenizer:
     def generated(self, seed: int, index: int) -> int:
         """The id that a request with this seed generates at this position.
 
-        One id in 40 has no text, like the 2-3 % of tokens that a real server sends with empty text
-        (special tokens, parts of a character).
+        Requests walk through one table of ids from different places and in different strides.
         """
-        value = mix(seed + index)
-        if value % 40 == 0 or self._num_generated == 0:
+        return self._generated[(seed + index * (seed >> 32 | 1)) % _TABLE_SIZE]
+
+    @staticmethod
+    def _generated_id(value: int, num_pieces: int) -> int:
+        """An id of the table, one in 40 without text.
+
+        A real server sends 2-3 % of its tokens with empty text (special tokens, parts of a character).
+        """
+        if value % 40 == 0 or num_pieces == 0:
             return _FIRST_BYTE - 1
-        return _FIRST_PIECE + (value >> 8) % self._num_generated
+        return _FIRST_PIECE + (value >> 8) % num_pieces
 
     @staticmethod
     def _encode_bytes(text: str, ids: list[int]) -> None:
