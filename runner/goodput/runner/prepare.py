@@ -20,7 +20,7 @@ from goodput.runner.tokens import Vocabulary, vocabulary
 from goodput.runner.verify import verify
 from goodput.runner.warmup import warm_up
 
-CEILING_SECONDS = 0.5
+CEILING_SECONDS = 0.25
 _log = logging.getLogger(__name__)
 
 
