@@ -235,11 +235,8 @@ class ResponseParser:
             code, stage = spool.BROKEN_BODY.unpack(body)
             connecting = stage == spool.STAGE_CONNECT
             return "failed", _CONNECT_REASONS.get(code, "ConnectFailed") if connecting else "Reset"
-        framed = self._chunks is not None or self._left is not None
-        wrong = _first(
-            (self._head is None, "ClosedBeforeAnswer"),
-            ((kind == spool.END_OF_FILE and framed) or bool(self._left), "Truncated"),
-        )
+        whole = self._chunks.complete if self._chunks is not None else not self._left
+        wrong = _first((self._head is None, "ClosedBeforeAnswer"), (not whole, "Truncated"))
         return ("failed", wrong) if wrong is not None else None
 
     def _content(self, total: int | None, arrived: Arrived) -> str | None:

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goodput.runner.load import spool
+from goodput.runner.load.errors import SpoolError
+from goodput.runner.load.records import (
+    REQUESTS_SCHEMA,
+    GapHistogram,
+    RequestRecord,
+    bucket,
+    counts,
+    in_flight,
+    load_state,
+    table,
+)
+
+DONE = RequestRecord(
+    request=0,
+    planned_s=1.0,
+    sent_s=1.0,
+    first_s=1.5,
+    last_s=2.0,
+    end_s=2.0,
+    prompt_tokens=8,
+    output_tokens=4,
+    token_source="continuous_usage",  # noqa: S106 (tokens of text)
+    outcome="completed",
+    reason=None,
+    in_window=True,
+    itl_max_s=0.2,
+    itl_sum_s=0.5,
+    itl_count=3,
+    stamp_source="kernel",
+    coalesced_reads=0,
+)
+NOT_SENT = replace(
+    DONE,
+    request=1,
+    sent_s=None,
+    first_s=None,
+    last_s=None,
+    end_s=None,
+    output_tokens=None,
+    outcome="not_sent",
+    reason="Stopped",
+)
+
+
+def test_the_table_has_the_columns_and_nulls_where_nothing_is_known() -> None:
+    rows = table([NOT_SENT, DONE])
+    assert rows.schema.equals(REQUESTS_SCHEMA, check_metadata=True)
+    assert rows.column_names == [
+        "request", "planned_s", "sent_s", "first_s", "last_s", "end_s", "prompt_tokens", "output_tokens",
+        "token_source", "outcome", "reason", "in_window", "itl_max_s", "itl_sum_s", "itl_count", "stamp_source",
+        "coalesced_reads",
+    ]  # fmt: skip
+    assert rows.column("request").to_pylist() == [0, 1]
+    assert rows.column("sent_s").to_pylist() == [1.0, None]
+    assert table([]).schema.equals(REQUESTS_SCHEMA)
+
+
+def test_counts_are_over_the_planned_arrivals_of_the_window() -> None:
+    failed = replace(DONE, outcome="failed", reason="Reset")
+    told = counts([DONE, NOT_SENT, failed, failed, replace(DONE, in_window=False)])
+    assert (told.attempted, told.completed, told.failed, told.incomplete, told.not_sent) == (4, 1, 2, 0, 1)
+    assert told.reasons == {"Reset": 2, "Stopped": 1}
+
+
+def test_in_flight_is_sent_and_not_ended() -> None:
+    records = [DONE, NOT_SENT, replace(DONE, sent_s=1.2, end_s=None)]
+    assert [in_flight(records, at) for at in (0.9, 1.0, 1.3, 2.0)] == [0, 1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("opened", "closed", "expected"),
+    [(0, 0, "stable"), (0, 9, "stable"), (0, 10, "saturated"), (50, 70, "stable"), (50, 90, "saturated"), (90, 10, "stable")],
+)  # fmt: skip
+def test_a_load_is_saturated_when_more_wait_than_chance_explains(opened: int, closed: int, expected: str) -> None:
+    assert load_state(opened, closed, open_loop=True) == expected
+    assert load_state(opened, closed, open_loop=False) == "not_judged"
+
+
+@given(st.floats(1e-6, 1e4))
+def test_a_bucket_holds_its_values(seconds: float) -> None:
+    assert 1.01 ** bucket(seconds) <= seconds * (1 + 1e-9)
+    assert seconds < 1.01 ** (bucket(seconds) + 1) * (1 + 1e-9)
+
+
+def test_the_histogram_counts_every_gap() -> None:
+    gaps = GapHistogram()
+    gaps.add(0, 2)
+    gaps.add(1e9, 3)
+    gaps.add(50e6, 1)
+    document = gaps.document()
+    assert document.zero == 2
+    assert document.counts == {math.floor(math.log(0.05) / math.log(1.01)): 1, 0: 3}
+
+
+def test_the_spool_gives_back_its_records_and_forgives_a_torn_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "_READ_BYTES", 11)  # records lie across blocks
+    rows = [(n, spool.READ_KERNEL, -n * 10**15, bytes(n)) for n in range(40)]
+    data = b"".join(spool.HEADER.pack(r, len(b), kind, stamp) + b for r, kind, stamp, b in rows)
+    path = tmp_path / "spool"
+    path.write_bytes(data)
+    assert list(spool.read_spool(path)) == rows
+    path.write_bytes(data[:-1])
+    assert list(spool.read_spool(path)) == rows[:-1]
+    path.write_bytes(b"\xff" * 100)
+    with pytest.raises(SpoolError, match="cannot be right"):
+        list(spool.read_spool(path))
