@@ -143,7 +143,7 @@ class World:
         assert action.generation == max(self.analyses, default=0) + 1
         assert not any(analysis.state == "running" for analysis in self.analyses.values())
         self.analyses[action.generation] = Analysis("running", self.now, action.block)
-        self.logs[action.generation] = tuple(trial_id.folder for trial_id in action.logs)
+        self.logs[action.generation] = tuple(trial_id.name for trial_id in action.logs)
         if action.block is None:
             self.final = action.states
 

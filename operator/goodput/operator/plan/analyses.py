@@ -69,5 +69,5 @@ def stored_logs(view: View) -> Iterator[Action]:
         for name in analysis.answer.uploaded_logs
     }
     for trial_id, trial in sorted(view.observed.trials.items()):
-        if trial.memory.logs == "saved" and trial_id.folder in stored:
+        if trial.memory.logs == "saved" and trial_id.name in stored:
             yield DropLogs(trial_id)
