@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goodput.engines.errors import ProfileError
@@ -80,6 +80,7 @@ def test_the_step_time_is_the_documented_formula() -> None:
     assert roofline("teaching").duration_ns(plan, 8192) == pytest.approx(expected * 1e9, abs=1)
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 20000),
     st.integers(0, 256),

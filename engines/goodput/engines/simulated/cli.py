@@ -1,27 +1,14 @@
 """`goodput-engine-simulated MODEL [flags]`: starts the simulated server in the foreground."""
 
-import asyncio
-import gc
 import logging
-import signal
 import sys
-import time
-from argparse import Namespace
 from collections.abc import Sequence
-
-import uvloop
-from aiohttp import web
 
 from goodput.engines.errors import KvCacheTooSmallError, ProfileError
 from goodput.engines.simulated import arguments, info
-from goodput.engines.simulated.config import EngineConfig
-from goodput.engines.simulated.profile import Profile, load_profile
-from goodput.engines.simulated.server import SimulatedServer
+from goodput.engines.simulated.profile import load_profile
 
-_log = logging.getLogger("goodput.engines.simulated")
-_STATS_SECONDS = 10.0
-#: Time for connections to take their last bytes after the engine has stopped.
-_CLOSE_SECONDS = 5.0
+_log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -37,7 +24,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         format="%(levelname)s %(asctime)s [%(module)s.py:%(lineno)d] %(message)s",
         datefmt="%m-%d %H:%M:%S",
     )
-    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
     try:
         profile = load_profile(namespace.profile)
     except ProfileError as error:
@@ -49,113 +35,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise RuntimeError(
             "Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore': 1}"
         ) from error
-    uvloop.run(_run(namespace, config, profile))
+    from goodput.engines.simulated.serve import serve  # noqa: PLC0415  # half of the start is this import
 
-
-async def _run(namespace: Namespace, config: EngineConfig, profile: Profile) -> None:
-    begin = time.monotonic()
-    stop = asyncio.Event()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(signum, stop.set)
-    _log_config(namespace, config, profile)
-    if await _stopped_within(stop, namespace.start_seconds):
-        _log.info("Terminated while starting.")
-        return
-    _log_ready(config, time.monotonic() - begin)
-    server = SimulatedServer(config, profile, tuple(namespace.api_key))
-    runner = web.AppRunner(
-        server.application(), handler_cancellation=True, access_log=None, shutdown_timeout=_CLOSE_SECONDS
-    )
-    await runner.setup()
-    site = web.TCPSite(runner, namespace.host, namespace.port, backlog=4096, reuse_address=True)
-    try:
-        await site.start()
-    except OSError as error:
-        await runner.cleanup()
-        raise SystemExit(f"cannot listen on {namespace.host}:{namespace.port}: {error}") from error
-    _log.info("Starting vLLM server (simulated) on http://%s:%d", namespace.host, namespace.port)
-    gc.collect()
-    gc.freeze()
-    statistics = asyncio.create_task(_log_statistics(server))
-    await stop.wait()
-    statistics.cancel()
-    await _shut_down(server, site, runner, namespace.shutdown_timeout)
-
-
-async def _shut_down(server: SimulatedServer, site: web.TCPSite, runner: web.AppRunner, timeout_seconds: int) -> None:
-    mode = "drain" if timeout_seconds > 0 else "abort"
-    _log.info("[shutdown] API server: shutdown triggered, mode=%s timeout=%ds", mode, timeout_seconds)
-    await site.stop()
-    try:
-        await asyncio.wait_for(server.loop.wait_idle(), timeout_seconds)
-    except TimeoutError:
-        _log.warning("[shutdown] aborting in-flight requests count=%d", server.loop.num_unfinished)
-    server.loop.abort_all()
-    await runner.cleanup()
-    server.loop.stop()
-    _log.info("[shutdown] complete")
-
-
-async def _stopped_within(stop: asyncio.Event, seconds: float) -> bool:
-    try:
-        await asyncio.wait_for(stop.wait(), seconds)
-    except TimeoutError:
-        return False
-    return True
-
-
-def _log_config(namespace: Namespace, config: EngineConfig, profile: Profile) -> None:
-    scheduler = config.scheduler
-    _log.info("vLLM API server version %s (simulated), model %s", info.VERSION, config.model)
-    given = {key: value for key, value in vars(namespace).items() if value not in (None, [])}
-    given.pop("api_key", None)
-    _log.info("args: %s", given)
-    _log.info("Step-time profile %s (synthetic): %s", profile.name, profile.source)
-    if profile.max_running is not None:
-        _log.info("The profile runs at most %d request(s) at once.", profile.max_running)
-    _log.info("Using max model len %d", scheduler.max_model_len)
-    if scheduler.enable_chunked_prefill:
-        _log.info("Chunked prefill is enabled with max_num_batched_tokens=%d.", scheduler.max_num_batched_tokens)
-    if scheduler.max_num_batched_tokens > scheduler.max_num_seqs * scheduler.max_model_len:
-        _log.warning(
-            "max_num_batched_tokens (%d) exceeds max_num_seqs * max_model_len (%d). "
-            "This may lead to unexpected behavior.",
-            scheduler.max_num_batched_tokens,
-            scheduler.max_num_seqs * scheduler.max_model_len,
-        )
-
-
-def _log_ready(config: EngineConfig, seconds: float) -> None:
-    cache, length = config.cache, config.scheduler.max_model_len
-    _log.info(
-        "GPU KV cache size: %s tokens, Maximum concurrency for %s tokens per request: %.2fx",
-        f"{cache.size_tokens:,}",
-        f"{length:,}",
-        cache.size_tokens / length,
-    )
-    _log.info("init engine (profile, create kv cache, warmup model) took %.2f s", seconds)
-
-
-async def _log_statistics(server: SimulatedServer) -> None:
-    """The line that vLLM logs every 10 s, while there is something to say."""
-    stats = server.stats
-    prompt, generated = 0, 0
-    while True:
-        await asyncio.sleep(_STATS_SECONDS)
-        rates = [
-            (new - old) / _STATS_SECONDS
-            for new, old in ((stats.prompt_tokens, prompt), (stats.generation_tokens, generated))
-        ]
-        prompt, generated = stats.prompt_tokens, stats.generation_tokens
-        if any(rates) or stats.running or stats.waiting:
-            hits = 100 * stats.prefix_hits / stats.prefix_queries if stats.prefix_queries else 0.0
-            _log.info(
-                "Engine 000: Avg prompt throughput: %.1f tokens/s, Avg generation throughput: %.1f tokens/s, "
-                "Running: %d reqs, Waiting: %d reqs, GPU KV cache usage: %.1f%%, "
-                "Prefix cache hit rate: %.1f%%",
-                *rates,
-                stats.running,
-                stats.waiting,
-                100 * stats.kv_usage,
-                hits,
-            )
+    serve(namespace, config, profile)
