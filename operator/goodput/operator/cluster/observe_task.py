@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -15,7 +14,6 @@ from goodput.operator.cluster.manifests.tasks import FINAL
 from goodput.operator.observed import Analysis, Canary, Failure
 from goodput.runner.contract import CanaryAnswer
 
-_FOLDER: Final = re.compile(r"trials/config=([^/]+)/block=([^/]+)/attempt=(\d+)")
 State = Literal["running", "succeeded", "failed"]
 
 
@@ -54,16 +52,9 @@ def answer_of(text: str | None) -> AnalysisAnswer | None:
     if not text:
         return None
     try:
-        answer = AnalysisAnswer.model_validate_json(text)
+        return AnalysisAnswer.model_validate_json(text)
     except ValidationError:
         return None
-    return answer.model_copy(update={"uploaded_logs": tuple(map(_trial_name, answer.uploaded_logs))})
-
-
-def _trial_name(saved: str) -> str:
-    """A saved log pack by the trial's short name, also where the answer names its folder."""
-    found = _FOLDER.fullmatch(saved)
-    return f"{found[1]}-{found[2]}-{found[3]}" if found else saved
 
 
 def unsaved_answer(job: Body, pods: Sequence[Body]) -> str | None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from goodput.analysis.schema import AnalysisAnswer
 from goodput.operator.cluster import bodies, names
+from goodput.operator.cluster.errors import ApiError
 from goodput.operator.cluster.names import Owner
 from goodput.operator.spec.resolve import resolve
 from goodput.operator.sweep import Sweep, TrialId
+from goodput.runner.contract import CanaryAnswer, Outcome
 
 Body = dict[str, Any]
 UID = "0b0b0b0b-1111-2222-3333-444444444444"
@@ -145,3 +150,144 @@ def t0() -> float:
     found = bodies.seconds(at(0))
     assert found is not None
     return found
+
+
+class World:
+    """An API server in memory with controllers that do their work at once: what a driver needs to run a sweep."""
+
+    def __init__(self, sweep: Body) -> None:
+        self.objects: dict[tuple[str, str], Body] = {("benchmarksweeps", "t"): sweep}
+        self.created: list[tuple[str, str]] = []
+        self.calls = 0
+        self.fail_at: int | None = None  # this call has its effect, and its answer is lost
+        self.broken: dict[str, ApiError] = {}  # refusals by plural
+        self._version = 100
+
+    @property
+    def sweep(self) -> Body:
+        return self.objects["benchmarksweeps", "t"]
+
+    def of(self, plural: str, role: str | None = None) -> list[Body]:
+        found = [body for (kind, _), body in self.objects.items() if kind == plural]
+        return [body for body in found if role is None or bodies.labels(body).get(names.ROLE) == role]
+
+    def json(self, method: str, path: str, body: Any = None, **_: Any) -> Body:
+        self.calls += 1
+        plural, name = self._parse(path)
+        found = self._answer(method, plural, name, copy.deepcopy(body))
+        if self.calls == self.fail_at:
+            raise ApiError(f"{method} {path}: connection lost")
+        return copy.deepcopy(found)
+
+    def text(self, path: str, **_: Any) -> str:
+        self.calls += 1
+        return f"log of {path.split('/')[-2]}\n"
+
+    def work(self) -> None:
+        """Controllers, scheduler and kubelet: one round."""
+        for pod in self.of("pods"):
+            (owner,) = pod["metadata"]["ownerReferences"]
+            if all(body["metadata"]["uid"] != owner["uid"] for body in (*self.of("deployments"), *self.of("jobs"))):
+                del self.objects["pods", pod["metadata"]["name"]]
+        for deployment in self.of("deployments"):
+            self._pod(deployment, {"state": {"running": {"startedAt": at(10)}}, "started": True}, "True")
+        for job in self.of("jobs"):
+            if job["spec"].get("parallelism") == 0:
+                continue
+            message = self._message(job)
+            end = {"exitCode": 0, "reason": "Completed", "message": message}
+            self._pod(job, {"state": {"terminated": end}}, "False")
+            job["status"] = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1}
+            self._touch(job)
+
+    def _message(self, job: Body) -> str:
+        labels = job["metadata"]["labels"]
+        if labels[names.ROLE] == names.CANARY:
+            return CanaryAnswer(ok=True).model_dump_json()
+        if labels[names.ROLE] == names.RUNNER:
+            memory = self.objects["configmaps", job["metadata"]["name"].removesuffix("-run")]
+            loads = len(json.loads(memory["data"]["trial.json"])["loads"])
+            return Outcome(planned=loads, valid=loads).message()
+        given = json.loads(self.objects["configmaps", job["metadata"]["name"]]["data"]["analysis.json"])
+        saved = tuple(name for name in given["logs"] if ("configmaps", f"t-{name}-logs") in self.objects)
+        return AnalysisAnswer(
+            generation=given["states"]["generation"], block=given["block"], verdict="undecided", uploaded_logs=saved
+        ).model_dump_json()
+
+    def _pod(self, parent: Body, container: Body, ready: str) -> None:
+        name = f"{parent['metadata']['name']}-pod"
+        if ("pods", name) in self.objects:
+            return
+        template = parent["spec"]["template"]
+        labels = dict(template["metadata"]["labels"])
+        if parent["kind"] == "Job":
+            labels["batch.kubernetes.io/job-name"] = parent["metadata"]["name"]
+        conditions = [
+            {"type": kind, "status": ready, "lastTransitionTime": at(20)} for kind in ("Ready", "PodScheduled")
+        ]
+        status = {
+            "phase": "Running",
+            "podIP": "10.0.0.7",
+            "conditions": conditions,
+            "containerStatuses": [{"name": template["spec"]["containers"][0]["name"], "restartCount": 0, **container}],
+        }
+        owner = {"kind": parent["kind"], "uid": parent["metadata"]["uid"], "controller": True}
+        meta = {"name": name, "namespace": "ns", "labels": labels, "ownerReferences": [owner]}
+        self._store("pods", {"kind": "Pod", "metadata": meta, "spec": template["spec"], "status": status})
+
+    def _answer(self, method: str, plural: str, name: str, body: Any) -> Body:
+        if plural in self.broken and method == "POST":
+            raise self.broken[plural]
+        if method == "POST":
+            name = body["metadata"]["name"]
+            if plural == "events":
+                return dict(body)
+            if (plural, name) in self.objects:
+                raise ApiError("already exists", 409)
+            self.created.append((plural, name))
+            return self._store(plural, body)
+        if method == "GET" and not name:
+            return {"items": self.of(plural)}
+        if (plural, name) not in self.objects:
+            raise ApiError("not found", 404)
+        if method == "DELETE":
+            del self.objects[plural, name]
+            return {"status": "Success"}
+        found = self.objects[plural, name]
+        if method == "PATCH":
+            self._merge(found, body)
+            self._touch(found)
+        return found
+
+    def _store(self, plural: str, body: Body) -> Body:
+        body["metadata"].setdefault("uid", f"uid-{plural}-{body['metadata']['name']}-{self._version}")
+        body["metadata"].setdefault("creationTimestamp", at(0))
+        self.objects[plural, body["metadata"]["name"]] = body
+        self._touch(body)
+        return body
+
+    def _touch(self, body: Body) -> None:
+        self._version += 1
+        body["metadata"]["resourceVersion"] = str(self._version)
+
+    def _merge(self, target: Body, patch: Body) -> None:
+        for key, value in patch.items():
+            if value is None:
+                target.pop(key, None)
+            elif isinstance(value, dict):
+                self._merge(target.setdefault(key, {}), value)
+            else:
+                target[key] = value
+
+    @staticmethod
+    def _parse(path: str) -> tuple[str, str]:
+        parts = [*path.split("/namespaces/")[1].split("/")[1:], ""]
+        return parts[0], parts[1]
+
+
+@pytest.fixture
+def make_world() -> Callable[..., World]:
+    def make(**changes: Any) -> World:
+        return World(document(**changes))
+
+    return make

@@ -106,9 +106,7 @@ class TestServer:
 
     def test_the_whole_log_tells_more_than_the_message(self, scene: Scene) -> None:
         pod = scene.make_pod(container=ended(1, "RuntimeError: Engine core initialization failed"))
-        texts = Texts(
-            logs={"server-pod-uid": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"}
-        )
+        texts = Texts(logs={"server-pod-uid": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"})
         found = server(scene.seen(texts, deployments=[scene.deployment], pods=[pod]))
         assert found.failure is not None
         assert found.failure.reason == "CudaOutOfMemory"
@@ -266,7 +264,7 @@ class TestTasks:
     ) -> None:
         labels = names.labels(owner, names.ANALYSIS, generation="2", block="0")
         job = make_child("Job", names.ANALYSIS, names.analysis_name(owner, 2), metadata={"labels": labels})
-        answer = AnalysisAnswer(generation=2, block="0", uploaded_logs=(trial.folder,))
+        answer = AnalysisAnswer(generation=2, block="0", uploaded_logs=(trial.name,))
         pod = self.pod(make_pod, job, "analysis", ended(0, answer.model_dump_json()))
         found = observe(Children(jobs=[job], pods=[pod]), {}, t0).analyses[2]
         assert (found.state, found.block) == ("succeeded", "0")
