@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import kopf
 
@@ -36,6 +36,8 @@ async def serve(desk: Desk, namespaces: tuple[str, ...], stop: asyncio.Event | N
     await kopf.operator(
         registry=registry,
         settings=_settings(),
+        # kopf would ask for the user's name, which a pod's user has not; it names peers, and there are none.
+        identity=cast("Any", FIELD_MANAGER),
         standalone=True,
         clusterwide=not namespaces,
         namespaces=namespaces,
