@@ -65,9 +65,10 @@ def _settings() -> kopf.OperatorSettings:
 
 
 def _sign_in(registry: kopf.OperatorRegistry) -> None:
-    @kopf.on.login(registry=registry, id="pod")
-    async def pod(**kwargs: Any) -> kopf.ConnectionInfo | None:
-        return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
+    # As the official client does it: by the API server's address, since a cluster may have no DNS.
+    @kopf.on.login(registry=registry, id="client")
+    async def client(**kwargs: Any) -> kopf.ConnectionInfo | None:
+        return kopf.login_via_client(**kwargs)
 
 
 def _watch(registry: kopf.OperatorRegistry, desk: Desk) -> None:
