@@ -23,23 +23,23 @@ class ControlGroup:
     root: Path = ROOT
 
     def hierarchies(self) -> list[Path]:
-        """Mount points of the hierarchies that hold controllers."""
+        """Mount points of all hierarchies: one under version 2, one for each controller under version 1."""
         if (self.root / "cgroup.controllers").exists():
             return [self.root]
         found = [path for path in sorted(self.root.iterdir()) if (path / "cgroup.procs").exists()]
-        return [path for path in found if not path.is_symlink() and path.name != "unified"]
+        return [path for path in found if not path.is_symlink()]
 
     def make(self) -> None:
         """Make the group; under version 2 its parent hands down all controllers."""
         for hierarchy in self.hierarchies():
+            if hierarchy.name == "unified":
+                continue  # a version 2 hierarchy beside those of version 1 holds no controllers
             group = hierarchy / self.name
             group.mkdir(exist_ok=True)
             if (hierarchy / "cgroup.subtree_control").exists():
-                for controller in (hierarchy / "cgroup.controllers").read_text().split():
-                    with contextlib.suppress(OSError):  # one that cannot be handed down is not needed by the kubelet
-                        (hierarchy / "cgroup.subtree_control").write_text(f"+{controller}")
-            if (hierarchy / "cpuset.cpus").exists():
-                for name in ("cpuset.cpus", "cpuset.mems"):
+                _hand_down(hierarchy)
+            for name in ("cpuset.cpus", "cpuset.mems"):
+                if (hierarchy / name).exists():
                     (group / name).write_text((hierarchy / name).read_text())
 
     def groups(self) -> list[Path]:
@@ -78,3 +78,10 @@ class ControlGroup:
                     signal.pidfd_send_signal(fd, signal.SIGKILL)
             finally:
                 os.close(fd)
+
+
+def _hand_down(hierarchy: Path) -> None:
+    """Let the groups of a version 2 hierarchy have its controllers."""
+    for controller in (hierarchy / "cgroup.controllers").read_text().split():
+        with contextlib.suppress(OSError):  # one that cannot be handed down is none that the kubelet needs
+            (hierarchy / "cgroup.subtree_control").write_text(f"+{controller}")

@@ -40,9 +40,20 @@ class Containerd:
         """Digests of what the content store holds."""
         return set(self.ctr("content", "list", "--quiet").split())
 
-    def load(self, archive: Path) -> None:
-        """Import an image archive (OCI or Docker) and unpack it."""
-        self.ctr("images", "import", str(archive))
+    def load(self, archive: Path, name: str) -> None:
+        """Import an archive (OCI or Docker) with image ``name`` and unpack it.
+
+        An older image of that name is held until the end: the unpacked layers that both share belong to it alone
+        until the new one is whole, and would be collected as garbage meanwhile.
+        """
+        older = f"{name}-older" if name in self.images() else None
+        if older:
+            self.ctr("images", "tag", "--force", name, older)
+        try:
+            self.ctr("images", "import", str(archive))
+        finally:
+            if older:
+                self.ctr("images", "remove", older)
 
     def forget_containers(self) -> int:
         """Delete all containers' records (their processes must be gone); returns how many there were."""

@@ -108,7 +108,7 @@ class Builder:
         size = pushed.pack(folder, name, runtime.blobs(), archive)
         shutil.rmtree(folder)
         say(f"{name}: {size / 1e6:.1f} MB are new to the cluster")
-        runtime.load(archive)
+        runtime.load(archive, name)
         archive.unlink()
 
     def _base(self) -> None:

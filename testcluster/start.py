@@ -19,6 +19,7 @@ from testcluster.kube import Api
 from testcluster.layout import Layout
 from testcluster.network import Network
 from testcluster.shell import step
+from testcluster.stop import STARTED
 
 READY_S = 120.0
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -51,7 +52,7 @@ class Starter:
         lay = self.layout
         for folder in (lay.run, lay.log, lay.state / "cni", lay.state / "s3" / "bench"):
             folder.mkdir(parents=True, exist_ok=True)
-        network.save_sysctls(lay.run / "sysctls.json")
+        network.save_sysctls(lay.run / STARTED)
         with step("network, control groups, certificates"):
             Network(lay).up()
             ControlGroup(lay.name).make()
@@ -83,7 +84,7 @@ class Starter:
         if image not in runtime.images():
             archive = self.layout.run / "pause.tar"
             archive.write_bytes(program_image(self.paths["pause"], image))
-            runtime.load(archive)
+            runtime.load(archive, image)
             archive.unlink()
 
     def _start(self, *names: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import socket
 from pathlib import Path
 
 from testcluster import mounts, processes
@@ -25,6 +26,8 @@ KILLED = (
 )
 SHIMS = ("containerd-shim-runc-v2", "runc")
 ALL = frozenset({*KILLED, *SHIMS, "containerd"})
+SHIM_SOCKETS = Path("/run/containerd/s")
+STARTED = "sysctls.json"  # the first file of a start
 # The image store makes the next start warm; the logs are for reading.
 KEPT = ("containerd", "log", ".goodput-testcluster")
 
@@ -38,17 +41,16 @@ def stop_all(layout: Layout) -> None:
     layout.cluster_json.unlink(missing_ok=True)
     _kill(layout, KILLED)
     ControlGroup(layout.name).remove()
-    sockets = _shim_sockets(layout)
     _kill(layout, SHIMS)
     if _alive(layout, ("containerd",)) and Containerd(layout).answers():
         Containerd(layout).forget_containers()
     for who in _alive(layout, ("containerd",)):
         processes.stop(who, grace_s=10.0)
-    for path in sockets:
-        path.unlink(missing_ok=True)
+    if (layout.run / STARTED).exists():
+        _delete_dead_sockets(SHIM_SOCKETS, (layout.run / STARTED).stat().st_mtime)
     mounts.unmount_all(layout.state)
     Network(layout).down()
-    restore_sysctls(layout.run / "sysctls.json")
+    restore_sysctls(layout.run / STARTED)
     _delete_files(layout)
 
 
@@ -86,14 +88,19 @@ def _kill(layout: Layout, names: tuple[str, ...]) -> None:
     raise ClusterError(f"processes {[who.pid for who in _alive(layout, names)]} do not end")
 
 
-def _shim_sockets(layout: Layout) -> list[Path]:
-    """Sockets of the containers' shims: they lie outside our folder, each named in its container's bundle."""
-    bundles = layout.run / "containerd/io.containerd.runtime.v2.task"
-    found = []
-    for path in bundles.glob("*/*/address"):
-        with contextlib.suppress(OSError):
-            found.append(Path(path.read_text().strip().removeprefix("unix://")))
-    return [path for path in found if path.parent == Path("/run/containerd/s")]
+def _delete_dead_sockets(folder: Path, since: float) -> None:
+    """Delete sockets made since then on which nobody listens any more.
+
+    Shims' sockets lie outside our folder, under names that cannot be known once containerd has forgotten the
+    container, and a shim that was killed leaves its own behind.
+    """
+    for path in folder.glob("*"):
+        with contextlib.suppress(FileNotFoundError), socket.socket(socket.AF_UNIX) as probe:
+            if path.is_socket() and path.stat().st_ctime >= since:
+                try:
+                    probe.connect(str(path))
+                except ConnectionRefusedError:
+                    path.unlink()
 
 
 def _delete_files(layout: Layout) -> None:

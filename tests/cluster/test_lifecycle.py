@@ -86,7 +86,7 @@ def in_group(pid: int, place: Layout) -> bool:
 
 
 def traces(machine: Machine) -> set[str]:
-    """Everything on the machine that a cluster may leave, less what belongs to the cluster of the other tests."""
+    """Everything on the machine that a cluster may leave, less what other tests use meanwhile."""
     commands = (
         "ip -brief link",
         "ip -brief address",
@@ -110,7 +110,7 @@ def traces(machine: Machine) -> set[str]:
     lines += [f"file: {path}" for path in Path("/run/containerd").rglob("*")]
     lines += [f"group: {path}" for path in Path("/sys/fs/cgroup").glob(f"**/{place.name}")]
     lines += [f"setting: {name}={setting(name)}" for name in network.KUBELET_SYSCTLS]
-    others = str(layout.from_environment().state)
+    others = str(layout.from_environment().cache)  # the other cluster's folder, and the image builder's
     return {line for line in lines if others not in line}
 
 
