@@ -24,7 +24,6 @@ from goodput.operator.cluster.names import SWEEP_UID, Owner
 from goodput.operator.cluster.observe import Children, Texts, observe
 from goodput.operator.cluster.observe_task import unsaved_answer
 from goodput.operator.cluster.refusals import Refusals
-from goodput.operator.cluster.statuses import News
 from goodput.operator.cluster.texts import Reader
 from goodput.operator.observed import Failure, Observed
 from goodput.operator.plan import plan
@@ -144,15 +143,16 @@ class Driver:
     async def _write(self, old: Mapping[str, Any], new: Mapping[str, Any], now: float) -> None:
         """Write the status where it differs, then tell of what changed."""
         change = statuses.merge_patch(old, new)
-        if not change:
-            return
+        if change:
+            # The last status ends this task, perhaps before the answer is here: what it says is still to be told.
+            await asyncio.shield(self._write_and_tell(change, old, new, now))
+
+    async def _write_and_tell(
+        self, change: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any], now: float
+    ) -> None:
         found = await self._api.patch_status(self.owner.namespace, self.owner.name, change)
         self._written = (int(bodies.meta(found).get("resourceVersion") or 0), bodies.status(found))
-        # The last status ends this task: what it says is still to be told.
-        await asyncio.shield(self._tell(list(statuses.news(old, new)), now))
-
-    async def _tell(self, found: list[News], now: float) -> None:
-        for item in found:
+        for item in statuses.news(old, new):
             _log.info("%s/%s: %s: %s", self.owner.namespace, self.owner.name, item.reason, item.message)
             try:
                 await self._api.post_event(statuses.event(self.owner, item, now))
