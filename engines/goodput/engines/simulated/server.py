@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from goodput.engines.errors import RequestError
 from goodput.engines.simulated import info, protocol, sse
@@ -107,8 +108,7 @@ class SimulatedServer:
         return _json({"version": info.VERSION, "synthetic": True})
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        headers = {"Content-Type": "text/plain; version=1.0.0; charset=utf-8"}
-        return web.Response(body=exposition(self._registry), headers=headers)
+        return web.Response(body=exposition(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _server_info(self, request: web.Request) -> web.Response:
         kind = request.query.get("config_format", "text")
