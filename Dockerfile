@@ -17,7 +17,7 @@ RUN printf '%s\n' '#!/bin/sh -e' \
       'cd /opt/goodput/lib/python3*/site-packages' \
       'find . -depth -type d -name tests -exec rm -r {} +' \
       'find . -type f -name "*.p[yx][xdi]" -delete' \
-      'rm -rf kubernetes/aio numpy/*/include pyarrow/include pyarrow/*flight* pyarrow/*substrait*' \
+      'rm -rf kubernetes/aio numpy/*/include pyarrow/include pyarrow/*flight* pyarrow/_substrait*' \
       'rm -f pyarrow/libarrow_python.so pyarrow/*.so.*.*.*' > /opt/tools/bin/slim \
  && chmod 755 /opt/tools/bin/slim
 
