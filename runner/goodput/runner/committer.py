@@ -16,7 +16,8 @@ from goodput.runner.status import Board
 from goodput.runner.stop import Stop
 
 BACKOFF_SECONDS = (1.0, 2.0, 4.0, 5.0)  # the last one repeats
-LISTING_SECONDS = 60.0  # how long the store may refuse before the first cell
+FIRST_LISTING_SECONDS = 5.0  # how long a first attempt asks a store that refuses: it has no results yet
+LISTING_SECONDS = 60.0  # the same for a later attempt, which must know what there is
 STOPPING_SECONDS = 60.0  # how long uploads may take after a SIGTERM; the pod's grace is 120 s
 _log = logging.getLogger(__name__)
 
@@ -42,8 +43,8 @@ class Committer:
     def known(self, stop: Stop) -> Mapping[str, Committed]:
         """Load id → what spool or store have of it: cells that must not be measured again.
 
-        A store that refuses is asked for a minute. After that the first attempt goes on (there cannot be
-        results), a later one must not.
+        While the store refuses it is asked again for a while. After that the first attempt goes on (there
+        cannot be results), a later one must not.
 
         Raises:
             StoreRefusedError: a later attempt, and the store refuses.
@@ -52,14 +53,15 @@ class Committer:
         settled = {
             load_id: committed for load_id in self._loads() if (committed := self._spool.cell(load_id).committed)
         }
-        deadline = time.monotonic() + LISTING_SECONDS
+        first = self._plan.attempt == 1
+        deadline = time.monotonic() + (FIRST_LISTING_SECONDS if first else LISTING_SECONDS)
         for pause in _backoff():
             try:
                 return settled | self._stored(set(self._loads()) - set(settled))
             except StoreError as error:
                 self._refused(error)
                 if time.monotonic() + pause > deadline:
-                    if self._plan.attempt == 1:
+                    if first:
                         return settled
                     raise StoreRefusedError(error.reason, str(error)) from error
             stop.pause(pause)

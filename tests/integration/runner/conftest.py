@@ -158,7 +158,9 @@ def trial_plan(url: str, results: str, loads: list[Load], **changes: Any) -> Tri
 class Runner:
     """``goodput-runner trial`` as a process, in a folder of its own."""
 
-    def __init__(self, folder: Path, plan: TrialPlan, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, plan: TrialPlan, environment: dict[str, str] | None = None, spool_limit: int | None = None
+    ) -> None:
         self.folder = folder
         self.message = folder / "message.json"
         self.log = folder / "runner.log"
@@ -169,6 +171,7 @@ class Runner:
         command = [sys.executable, "-m", "goodput.runner", "trial", "--plan", str(folder / "trial.json")]
         command += ["--spool", str(folder / "spool"), "--host", "127.0.0.1", "--port", str(self.port)]
         command += ["--message", str(self.message)]
+        command += ["--spool-limit", str(spool_limit)] if spool_limit else []
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
                 command, stdout=output, stderr=output, env={**os.environ, **(environment or {})}
@@ -207,8 +210,8 @@ def run(tmp_path: Path) -> Iterator[Callable[..., Runner]]:
     """Start a runner in a folder below the test's; whatever is left at the end is killed."""
     started: list[Runner] = []
 
-    def start(plan: TrialPlan, folder: str = "runner", environment: dict[str, str] | None = None) -> Runner:
-        runner = Runner(tmp_path / folder, plan, environment)
+    def start(plan: TrialPlan, folder: str = "runner", **options: Any) -> Runner:
+        runner = Runner(tmp_path / folder, plan, **options)
         started.append(runner)
         return runner
 

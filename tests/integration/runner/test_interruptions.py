@@ -6,7 +6,7 @@ import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -85,7 +85,7 @@ def test_a_finished_cell_is_committed_by_the_restarted_runner(
     assert (runner.status() or pytest.fail("gone")).upload_error is not None
     runner.signal(signal.SIGKILL)
     runner.process.wait()
-    staged = next((runner.folder / "spool").rglob("cell.json")).read_bytes()
+    staged = next((runner.folder / "spool").rglob("commit/cell.json")).read_bytes()
     (tmp_path / "store").unlink()
     outcome = run(plan).end()
     assert (outcome.valid, outcome.lost) == (1, 0)
@@ -125,14 +125,10 @@ def test_a_server_that_dies_in_the_window_voids_the_cell_at_once(
 
 
 def test_a_server_that_restarts_in_the_window_ends_the_trial(
-    engine: Engine,
-    engines: Callable[..., Engine],
-    run: Run,
-    planned: Planned,
-    results: Results,
-    wait: Callable[..., Any],
+    engines: Callable[..., Engine], run: Run, planned: Planned, results: Results
 ) -> None:
     loads = [_closed(1, 6), _closed(2, 0.5)]
+    engine = engines()
     plan = planned(engine.url, results.uri, loads)
     runner = run(plan)
     runner.wait_step("measuring")

@@ -32,6 +32,7 @@ class Door:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BACKOFF_SECONDS", (0.0,))
     monkeypatch.setattr(module, "LISTING_SECONDS", 0.02)
+    monkeypatch.setattr(module, "FIRST_LISTING_SECONDS", 0.02)
 
 
 @pytest.fixture
