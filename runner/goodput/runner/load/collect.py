@@ -76,8 +76,8 @@ def collect(folder: Path, count_tokens: CountTokens | None = None) -> CellRecord
     totals = _Totals()
     planned = {int(row["request"]): (int(row["planned"]), int(row["sent"])) for row in sent}
     reader = _Reader(note, edges, planned, totals)
-    for worker in range(job.processes):
-        reader.read(folder / spool_file(worker), count_tokens)
+    for worker, end in enumerate(ends):
+        reader.read(folder / spool_file(worker), end.offset_start_ns, count_tokens)
     reader.missing(_unsent(folder, job, planned, edges))
     return _results(job, note, ends, edges, totals)
 
@@ -121,10 +121,10 @@ class _Reader:
         self._planned = planned
         self._totals = totals
 
-    def read(self, path: Path, count_tokens: CountTokens | None) -> None:
+    def read(self, path: Path, clock_offset_ns: int, count_tokens: CountTokens | None) -> None:
         """One worker's spool."""
         open_: dict[int, ResponseParser] = {}
-        for request, kind, stamp, body in spool.read_spool(path):
+        for request, kind, stamp, body in spool.read_spool(path, clock_offset_ns):
             parser = open_.get(request)
             if parser is None:
                 parser = open_[request] = ResponseParser(self._load.output_tokens, count_tokens)

@@ -208,7 +208,7 @@ class Exchanges:
             self._cells[self._row + Live.WINDOW_OPEN] = self.window_open
 
     def _record(self, request: int, kind: int, stamp: int, body: bytes) -> None:
-        self._write(spool.HEADER.pack(request, len(body), kind, stamp))
+        self._write(spool.header(request, len(body), kind, stamp))
         if body:
             self._write(body)
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from goodput.runner.load.errors import SpoolError
 
-HEADER = struct.Struct("<IIBq")  # request, bytes that follow, kind, stamp (CLOCK_MONOTONIC ns)
+HEADER = struct.Struct("<IIB16s")  # request, bytes that follow, kind, stamp
+STAMP = struct.Struct("qq")  # as the kernel has it: s and ns of CLOCK_REALTIME; else 0 and ns of CLOCK_MONOTONIC
 SENT = struct.Struct("<Iqq")  # request, planned ns, sent ns (both from the cell's start; sent -1: never)
 
 # Kinds of spool records.
@@ -32,13 +33,23 @@ BROKEN_BODY = struct.Struct("<iB")
 _READ_BYTES = 4 << 20
 MAX_RECORD_BYTES = 1 << 20
 
-Record = tuple[int, int, int, bytes]  # request, kind, stamp, bytes
+Record = tuple[int, int, int, bytes]  # request, kind, stamp (CLOCK_MONOTONIC ns), bytes
 
 
-def read_spool(path: Path) -> Iterator[Record]:
-    """All records in order. A torn last record (the worker was killed) ends the file."""
+def header(request: int, length: int, kind: int, monotonic_ns: int) -> bytes:
+    """The header of a record that has no kernel stamp."""
+    return HEADER.pack(request, length, kind, STAMP.pack(0, monotonic_ns))
+
+
+def read_spool(path: Path, clock_offset_ns: int) -> Iterator[Record]:
+    """All records in order. A torn last record (the worker was killed) ends the file.
+
+    Args:
+        path: the spool.
+        clock_offset_ns: CLOCK_REALTIME − CLOCK_MONOTONIC when the cell started, to place the kernel's stamps.
+    """
     size = HEADER.size
-    unpack = HEADER.unpack_from
+    unpack, unpack_stamp = HEADER.unpack_from, STAMP.unpack
     rest = b""
     with path.open("rb") as file:
         while block := file.read(_READ_BYTES):
@@ -46,11 +57,14 @@ def read_spool(path: Path) -> Iterator[Record]:
             at, end = 0, len(data)
             while at + size <= end:
                 request, length, kind, stamp = unpack(data, at)
+                seconds, nanoseconds = unpack_stamp(stamp)
                 if length > MAX_RECORD_BYTES:
                     raise SpoolError(f"{path.name}: a record of {length} bytes cannot be right")
                 stop = at + size + length
                 if stop > end:
                     break
-                yield request, kind, stamp, data[at + size : stop]
+                if kind == READ_KERNEL:
+                    nanoseconds += seconds * 1_000_000_000 - clock_offset_ns
+                yield request, kind, nanoseconds, data[at + size : stop]
                 at = stop
             rest = data[at:]

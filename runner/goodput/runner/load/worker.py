@@ -25,6 +25,7 @@ from goodput.runner.load.exchange import Exchanges
 from goodput.runner.load.hot import HotLoop
 from goodput.runner.load.job import BODIES, ENTRIES, End, Job, Live, sent_file, spool_file
 from goodput.runner.load.pool import Pool
+from goodput.runner.load.timer import Timer
 
 SPOOL_BUFFER_BYTES = 1 << 20
 NICE = -10
@@ -77,12 +78,12 @@ def run(folder: Path, index: int) -> None:
         loop = HotLoop(
             job,
             poll=poll,
+            timer=Timer(),
             pool=pool,
             arrivals=arrivals,
             exchanges=exchanges,
             live=live,
             spool_file=spool,
-            clock_offset_ns=offset,
         )
         gc.collect()
         gc.freeze()
