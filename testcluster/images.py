@@ -29,19 +29,28 @@ def build_and_load(layout: Layout) -> None:
         return
     packages.install()
     with ownership.locked(layout):
-        builder = Builder(layout)
-        runtime = Containerd(layout)
         for target, name in cluster.images.items():
-            mark = input_hash(target)
-            record = layout.containerd_root / f"goodput-{target}.json"
-            if _recorded(record) == {"inputs": mark, "digest": runtime.images().get(name)}:
-                say(f"{name}: unchanged")
-                continue
-            with step(f"{name}: building"):
-                builder.build(target, name)
-            with step(f"{name}: loading"):
-                builder.load(name, runtime)
-            record.write_text(json.dumps({"inputs": mark, "digest": runtime.images()[name]}))
+            _refresh(Builder(layout), Containerd(layout), target, name)
+
+
+def _refresh(builder: Builder, runtime: Containerd, target: str, name: str) -> None:
+    """Build one image when its inputs changed, and load it when that gave another image than the one loaded."""
+    record = builder.layout.containerd_root / f"goodput-{target}.json"
+    before = json.loads(record.read_text()) if record.exists() else {}
+    inputs, loaded = input_hash(target), runtime.images().get(name)
+    there = loaded is not None and before.get("digest") == loaded
+    if there and before["inputs"] == inputs:
+        say(f"{name}: unchanged")
+        return
+    with step(f"{name}: building"):
+        image = builder.build(target, name)
+    if there and before.get("image") == image:
+        say(f"{name}: the same image as before")
+    else:
+        with step(f"{name}: loading"):
+            builder.load(name, runtime)
+    after = {"inputs": inputs, "image": image, "digest": runtime.images()[name]}
+    record.write_text(json.dumps(after))
 
 
 def input_files(target: str, root: Path = REPOSITORY) -> list[Path]:
@@ -90,14 +99,15 @@ class Builder:
         finally:
             mounts.unmount_all(self.folder)
 
-    def build(self, target: str, name: str) -> None:
-        """Build one image; layers of earlier builds are used again."""
+    def build(self, target: str, name: str) -> str:
+        """Build one image, using layers of earlier builds again; returns its id."""
         self._base()
         options = ["--isolation=chroot", "--pull-never", "--network=host", "--layers", "--format=oci"]
         options += [f"--build-arg=BASE={base.NAME}", f"--target={target}", f"--tag={name}"]
         if CERTIFICATES.exists():
             options += [f"--volume={CERTIFICATES}:{BUILD_CA}:ro", f"--build-arg=PIP_CERT={BUILD_CA}"]
         self.buildah("bud", *options, ".")
+        return self.buildah("images", "--quiet", "--no-trunc", name).strip()
 
     def load(self, name: str, runtime: Containerd) -> None:
         """Copy one image into containerd: its manifest, and the layers that containerd does not have."""
@@ -120,8 +130,3 @@ class Builder:
             container = self.buildah("from", "scratch").strip()
             self.buildah("add", "--quiet", container, str(tar), "/")
             self.buildah("commit", "--quiet", "--rm", container, base.NAME)
-
-
-def _recorded(path: Path) -> object:
-    """What the last load wrote; None when there was none."""
-    return json.loads(path.read_text()) if path.exists() else None
