@@ -11,13 +11,12 @@ from typing import Any
 import click
 from rich.console import Console
 
-from goodput.operator.local import driver
+from goodput.operator.local import driver, report
 from goodput.operator.local.console import SYNTHETIC, Bar, Lines, Teller
 from goodput.operator.local.driver import Ending
 from goodput.operator.local.errors import LocalError
 from goodput.operator.local.layout import Layout
 from goodput.operator.local.refusals import local_problems
-from goodput.operator.local.report import final_text
 from goodput.operator.spec.errors import SpecError
 from goodput.operator.spec.planview import load_file, read_document, render_plan, with_absolute_results
 from goodput.operator.spec.resolve import resolve
@@ -122,7 +121,9 @@ def _finish(console: Console, sweep: Sweep, ending: Ending, file: Path) -> int:
             f"stopped with {progress} cells settled; go on with: goodput run {file}", markup=False, soft_wrap=True
         )
         return INTERRUPTED
-    console.print(final_text(sweep, ending.status), markup=False, highlight=False, soft_wrap=True)
+    if ending.status.get("counts", {}).get("measured"):
+        console.print(report.final_text(sweep, ending.status), markup=False, highlight=False, soft_wrap=True)
     mark = f"{SYNTHETIC} " if sweep.evidence == "synthetic" else ""
-    console.print(f"{mark}{ending.phase}; results: {results_uri(sweep)}", markup=False, highlight=False, soft_wrap=True)
+    last = f"{mark}{ending.phase}: {ending.why}; results: {results_uri(sweep)}"
+    console.print(last, markup=False, highlight=False, soft_wrap=True)
     return 1 if ending.phase in {"Failed", "Cancelled"} else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -30,6 +30,7 @@ RUNNING_LOOK_SECONDS = 1.0
 FAILED_LOOK_SECONDS = 1.0
 """After an action that failed (a full disk, say)."""
 
+_ENDS = ("Complete", "Failed")
 _log = logging.getLogger(__name__)
 
 
@@ -57,6 +58,13 @@ class Ending:
     def phase(self) -> str:
         """The sweep's phase."""
         return str(self.status.get("phase"))
+
+    @property
+    def why(self) -> str:
+        """The reason of the phase, in words."""
+        conditions = self.status.get("conditions", ())
+        found = next((item for item in conditions if item["type"] in _ENDS and item["status"] == "True"), None)
+        return "" if found is None else str(found["message"] or found["reason"])
 
 
 def run(sweep: Sweep, folders: Layout, watcher: Watcher) -> Ending:
@@ -92,6 +100,7 @@ class _Loop:
                 self._world.write_status(planned.status)
             self._watcher.looked(sweep, observed, planned)
             if planned.status.get("phase") in TERMINAL:
+                self._act(planned, observed)  # logs that are in the store by now
                 return Ending(planned.status, interrupted=False)
             if self._wake.stops > 1 or (self._wake.stops and self._quiet(observed)):
                 return Ending(planned.status, interrupted=True)
@@ -113,9 +122,7 @@ class _Loop:
     def _act(self, planned: Plan, observed: Observed) -> float:
         """Carry out the actions. Seconds until the next look."""
         done = 0
-        for action in planned.actions:
-            if self._wake.stops and isinstance(action, do.StartCanary | do.StartAnalysis):
-                continue
+        for action in _apart(planned.actions, observed, stopping=self._wake.stops > 0):
             if not self._execute(action):
                 return FAILED_LOOK_SECONDS
             done += 1
@@ -130,6 +137,20 @@ class _Loop:
             _log.error("%s: %s", type(action).__name__, error)  # the message says it all
             return False
         return True
+
+
+def _apart(actions: Sequence[Action], observed: Observed, *, stopping: bool) -> list[Action]:
+    """The actions for one machine: an analysis has it for itself, since it would disturb a measurement.
+
+    A driver that is stopping starts no task: the next run does.
+    """
+    tasks = (do.StartCanary, do.StartAnalysis)
+    if stopping:
+        return [action for action in actions if not isinstance(action, tasks)]
+    analysing = any(analysis.state == "running" for analysis in observed.analyses.values())
+    if analysing or any(isinstance(action, do.StartAnalysis) for action in actions):
+        return [action for action in actions if not isinstance(action, do.Remember | do.StartServer | do.StartRunner)]
+    return list(actions)
 
 
 def _pace(trial: Trial) -> float:

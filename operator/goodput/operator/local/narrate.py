@@ -25,6 +25,8 @@ def _canary(before: Observed, after: Observed) -> Iterator[str]:
         yield "checking the object store"
     elif state == "succeeded":
         yield "the object store is writable and keeps what was written first"
+    elif after.canary is not None and after.canary.failure is not None:
+        yield f"the preflight check failed: {after.canary.failure.reason}: {after.canary.failure.message}"
 
 
 def _name(sweep: Sweep, trial: TrialId) -> str:
