@@ -71,7 +71,7 @@ class Seen:
 class GoldenServer:
     """Serves ``scripts[index]`` to the request whose prompt begins with ``index``, ``default`` to others.
 
-    The step "gate" waits until ``gate`` requests have arrived.
+    The step "gate" waits until ``gate`` scripted requests have arrived.
     """
 
     def __init__(self, scripts: Sequence[Script], default: Script, *, gate: int = 0) -> None:
@@ -147,7 +147,7 @@ class GoldenServer:
             seen = self.seen.setdefault(index, Seen())
             seen.bodies.append(request)
             seen.received_ns = time.monotonic_ns()
-            self._arrived += 1
+            self._arrived += 0 <= index < len(self._scripts)
             self.at_once += 1
             self.at_once_highest = max(self.at_once, self.at_once_highest)
             if self._arrived >= self._gate:
