@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from goodput.runner.canary import canary
 from goodput.runner.contract import CanaryInput, TrialPlan
-from goodput.runner.status import Board, StatusServer
+from goodput.runner.errors import RunnerError
 from goodput.runner.stop import Stop
 
 _T = TypeVar("_T")
@@ -60,7 +60,9 @@ def trial(
     *, plan_file: Path, spool: Path, port: int, host: str, message: Path, spool_limit: int | None, processes: int
 ) -> None:
     """Verify, warm, measure and commit one trial. Exit code 0 whenever an outcome was written."""
-    from goodput.runner.trial import Trial  # noqa: PLC0415  # Arrow and NumPy: the canary starts without them
+    # Arrow, NumPy and the load client: the canary starts without them.
+    from goodput.runner.status import Board, StatusServer  # noqa: PLC0415
+    from goodput.runner.trial import Trial, refused  # noqa: PLC0415
 
     plan = _read(lambda: TrialPlan.model_validate_json(plan_file.read_bytes()), plan_file)
     spool.mkdir(parents=True, exist_ok=True)
@@ -73,6 +75,9 @@ def trial(
     logging.getLogger(__name__).info("status on port %d", server.port)
     try:
         outcome = Trial(plan, spool, board, stop, spool_limit_bytes=spool_limit, processes=processes).run()
+    except RunnerError as error:
+        logging.getLogger(__name__).warning("the trial cannot begin: %s", error)
+        outcome = refused(plan, error)
     finally:
         server.close()
     message.write_text(outcome.message(), encoding="utf-8")

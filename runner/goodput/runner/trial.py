@@ -170,6 +170,12 @@ class Trial:
         return Outcome(planned=len(self._plan.loads), valid=valid, open=tuple(still_open), lost=lost)
 
 
+def refused(plan: TrialPlan, error: RunnerError) -> Outcome:
+    """The outcome of a trial that could not even begin."""
+    cells = (OpenCell(load=entry.load.id, outcome=error.outcome, reason=error.reason) for entry in plan.loads)
+    return Outcome(planned=len(plan.loads), valid=0, open=tuple(cells))
+
+
 def connect(plan: TrialPlan) -> Store:
     """The sweep's folder in the object store. Raises `StoreError`."""
     target = plan.results

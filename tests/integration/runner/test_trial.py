@@ -60,7 +60,8 @@ def test_each_cell_gets_one_result_with_all_its_documents(
         assert cell.server is not None
         assert cell.server.prefix_hits == 0
         assert cell.server.generation_tokens is not None
-        taken = sum(requests["output_tokens"].to_pylist())  # what was closed at the end had made a few more
+        # What was closed at the end had made a few more.
+        taken = sum(tokens or 0 for tokens in requests["output_tokens"].to_pylist())
         assert taken <= cell.server.generation_tokens <= taken + 3 * load.output_tokens
         bench = json.loads((folder / "vllm_bench.json").read_text())
         assert bench["completed"] == cell.counts.completed
