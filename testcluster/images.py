@@ -28,7 +28,7 @@ def build_and_load(layout: Layout) -> None:
         say("GOODPUT_USE_CLUSTER=1: its images come from a registry, nothing is built")
         return
     packages.install()
-    with ownership.locked(layout):
+    with ownership.locked(layout, "images"):
         for target, name in cluster.images.items():
             _refresh(Builder(layout), Containerd(layout), target, name)
 

@@ -18,10 +18,10 @@ HOLDERS = Path("/run/goodput-testcluster")
 
 
 @contextmanager
-def locked(layout: Layout) -> Iterator[None]:
-    """Let one ``up``, ``down`` or ``images`` of an index run at a time, whoever starts it."""
+def locked(layout: Layout, task: str = "cluster") -> Iterator[None]:
+    """Let one program at a time do this task under this index, whoever starts it."""
     HOLDERS.mkdir(parents=True, exist_ok=True)
-    with (HOLDERS / f"{layout.name}.lock").open("w") as file:
+    with (HOLDERS / f"{layout.name}.{task}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
