@@ -47,8 +47,8 @@ def new_analysis(view: View) -> Iterator[Action]:
             yield _start(view, generation, None)
         return
     ended = ended_blocks(view)
-    if not ended or final_state(view) != "none":
-        return
+    if not ended or view.stop is not None or final_state(view) != "none":
+        return  # once nothing more is started, the final analysis is near
     tries = [analysis.state for analysis in analyses.values() if analysis.block == ended[-1]]
     if "succeeded" not in tries and len(tries) < ANALYSIS_ATTEMPTS:
         yield _start(view, generation, ended[-1])

@@ -26,11 +26,11 @@ def estimate(view: View) -> Estimate:
     for pair in view.pairs.values():
         if view.fate(pair)[0] != "open":
             continue
-        begun = max((trial.memory.created for _, trial in pair.attempts if trial.memory.ended is None), default=None)
-        if begun is None:
+        begun = [trial.memory.created for _, trial in pair.attempts if trial.memory.ended is None]
+        if begun:
+            running += max(0.0, per_trial - (view.now - begun[-1]))
+        elif not pair.live:
             waiting += 1
-        else:
-            running += max(0.0, per_trial - (view.now - begun))
     share = (running + waiting * per_trial) / servers
     per_trial_gpu_hours = view.sweep.estimate_gpu_hours / planned
     left_gpu_hours = (running / per_trial + waiting) * per_trial_gpu_hours if per_trial else 0.0
