@@ -98,7 +98,7 @@ def _counts(view: View, cells: Tally) -> Status:
 
 
 def _live(view: View) -> list[tuple[TrialId, Trial]]:
-    return [(trial_id, trial) for trial_id, trial in sorted(view.observed.trials.items()) if not over(trial)]
+    return [(trial_id, trial) for trial_id, trial in view.unclosed if not over(trial)]
 
 
 def step_name(trial: Trial) -> str:

@@ -10,7 +10,6 @@ from goodput.operator.actions import Action, DropLogs, StartAnalysis
 from goodput.operator.plan.blocks import ended_blocks
 from goodput.operator.plan.cells import states
 from goodput.operator.plan.limits import ANALYSIS_ATTEMPTS
-from goodput.operator.plan.trials import closed
 from goodput.operator.plan.view import View
 
 Final = Literal["none", "running", "succeeded", "failed"]
@@ -42,8 +41,7 @@ def new_analysis(view: View) -> Iterator[Action]:
         return
     generation = max(analyses, default=0) + 1
     if view.decided:
-        everything_closed = all(closed(trial, view.now) for trial in view.observed.trials.values())
-        if everything_closed and final_state(view) == "none":
+        if not view.unclosed and final_state(view) == "none":
             yield _start(view, generation, None)
         return
     ended = ended_blocks(view)
@@ -68,6 +66,6 @@ def stored_logs(view: View) -> Iterator[Action]:
         if analysis.answer is not None
         for name in analysis.answer.uploaded_logs
     }
-    for trial_id, trial in sorted(view.observed.trials.items()):
+    for trial_id, trial in view.trials:
         if trial.memory.logs == "saved" and trial_id.name in stored:
             yield DropLogs(trial_id)

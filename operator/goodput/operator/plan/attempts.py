@@ -116,13 +116,18 @@ class Pair:
 def pairs(sweep: Sweep, trials: Mapping[TrialId, Trial], retries: int) -> dict[tuple[str, str], Pair]:
     """Every planned (block, config) with its attempts, in the order in which they are started."""
     attempts: dict[tuple[str, str], list[tuple[TrialId, Trial]]] = {key: [] for key in sweep.sequence()}
-    for trial_id in sorted(trials):
+    for trial_id, trial in sorted_trials(trials):
         if (trial_id.block, trial_id.config) in attempts:
-            attempts[trial_id.block, trial_id.config].append((trial_id, trials[trial_id]))
+            attempts[trial_id.block, trial_id.config].append((trial_id, trial))
     return {
         (block, config): Pair(block=block, config=config, retries=retries, attempts=tuple(found))
         for (block, config), found in attempts.items()
     }
+
+
+def sorted_trials(trials: Mapping[TrialId, Trial]) -> tuple[tuple[TrialId, Trial], ...]:
+    """Trials by block, config and attempt."""
+    return tuple(sorted(trials.items(), key=lambda item: (item[0].block, item[0].config, item[0].attempt)))
 
 
 def gpu_seconds(sweep: Sweep, trial_id: TrialId, trial: Trial, now: float) -> float:

@@ -96,14 +96,20 @@ def tally(view: View) -> Tally:
     loads = view.sweep.load_ids
     counts: Counter[str] = Counter()
     for pair in view.pairs.values():
+        if not pair.attempts and view.fate(pair)[0] == "open":
+            counts["pending"] += len(loads)
+            continue
         outcomes = [trial.memory.outcome for _, trial in pair.attempts if trial.memory.outcome is not None]
+        counts["lost"] += sum(outcome.lost for outcome in outcomes)
+        if pair.done:
+            counts["measured"] += len(loads)
+            continue
         known = max((outcome.valid for outcome in outcomes), default=0)
-        measured = len(loads) if pair.done else min(len(loads), max(known, len(measured_loads(pair, loads))))
+        measured = min(len(loads), max(known, len(measured_loads(pair, loads))))
         states = [cell.state for cell in without_result(view, pair)][: len(loads) - measured]
         counts.update(states)
         counts["measured"] += measured
         counts["pending"] += len(loads) - measured - len(states)
-        counts["lost"] += sum(outcome.lost for outcome in outcomes)
     return Tally(**counts)
 
 

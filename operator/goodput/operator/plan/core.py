@@ -17,7 +17,7 @@ from goodput.operator.plan.estimate import estimate
 from goodput.operator.plan.limits import RESYNC_SECONDS, RUNNER_BACKSTOP_SECONDS, UPLOAD_HOLD_SECONDS
 from goodput.operator.plan.phase import TERMINAL, preflight_passed, standing
 from goodput.operator.plan.policy import Policy
-from goodput.operator.plan.trials import closed, step
+from goodput.operator.plan.trials import step
 from goodput.operator.plan.view import View, look
 from goodput.operator.status import status
 from goodput.operator.sweep import Sweep, TrialId
@@ -91,8 +91,8 @@ def _steps(view: View) -> Iterator[tuple[TrialId, Trial, Terms]]:
     """All trials that are not closed, with the terms that hold for them."""
     allowed = _may_start(view)
     interrupt = _interrupt(view)
-    for trial_id, trial in sorted(view.observed.trials.items()):
-        if closed(trial, view.now) or trial_id.config not in view.sweep.by_id:
+    for trial_id, trial in view.unclosed:
+        if trial_id.config not in view.sweep.by_id:
             continue
         engine = view.sweep.engines[view.sweep.by_id[trial_id.config].engine]
         yield (

@@ -11,7 +11,6 @@ from goodput.operator.observed import Failure, Trial
 from goodput.operator.plan.analyses import final_state
 from goodput.operator.plan.attempts import holds_slot, over
 from goodput.operator.plan.cells import Tally
-from goodput.operator.plan.trials import closed
 from goodput.operator.plan.view import View
 
 Phase = Literal[
@@ -81,8 +80,8 @@ def standing(view: View, cells: Tally) -> Standing:  # noqa: PLR0911 - one retur
     """Where the sweep stands."""
     if not preflight_passed(view):
         return _before(view)
-    trials = view.observed.trials.values()
-    if all(closed(trial, view.now) for trial in trials) and view.decided:
+    trials = [trial for _, trial in view.unclosed]
+    if not trials and view.decided:
         final = final_state(view)
         if final in {"none", "running"}:
             return Standing("Finishing", "FinalAnalysis", "tables and report are being written")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from goodput.operator.clock import Clock
-from goodput.operator.observed import Failure, Observed
+from goodput.operator.observed import Failure, Observed, Trial
 from goodput.operator.plan import budget, pruning
-from goodput.operator.plan.attempts import Pair, pairs
+from goodput.operator.plan.attempts import Pair, pairs, sorted_trials
 from goodput.operator.plan.policy import Policy
+from goodput.operator.plan.trials import closed
 from goodput.operator.reasons import PRUNED_BY
-from goodput.operator.sweep import Sweep
+from goodput.operator.sweep import Sweep, TrialId
 
 Fate = Literal["open", "done", "failed", "pruned", "not_run"]
 
@@ -33,8 +35,26 @@ class View:
     spent: budget.Spent
     stop: Failure | None
 
-    def fate(self, pair: Pair) -> tuple[Fate, Failure | None]:  # noqa: PLR0911 - one return per case
-        """What becomes of a pair; ``open``: an attempt is live, or there will be one."""
+    @cached_property
+    def trials(self) -> tuple[tuple[TrialId, Trial], ...]:
+        """All trials by block, config and attempt."""
+        return sorted_trials(self.observed.trials)
+
+    @cached_property
+    def unclosed(self) -> tuple[tuple[TrialId, Trial], ...]:
+        """Trials for which something is left to be done."""
+        return tuple((trial_id, trial) for trial_id, trial in self.trials if not closed(trial, self.now))
+
+    @cached_property
+    def fates(self) -> Mapping[tuple[str, str], tuple[Fate, Failure | None]]:
+        """What becomes of every pair; ``open``: an attempt is live, or there will be one."""
+        return {key: self._fate(pair) for key, pair in self.pairs.items()}
+
+    def fate(self, pair: Pair) -> tuple[Fate, Failure | None]:
+        """What becomes of a pair, with the reason where that is not ``done``."""
+        return self.fates[pair.block, pair.config]
+
+    def _fate(self, pair: Pair) -> tuple[Fate, Failure | None]:  # noqa: PLR0911 - one return per case
         if pair.live:
             return "open", None
         if pair.done:
@@ -59,10 +79,10 @@ class View:
             return self.stop
         return None
 
-    @property
+    @cached_property
     def decided(self) -> bool:
         """No pair is open: what is left is the final analysis."""
-        return all(self.fate(pair)[0] != "open" for pair in self.pairs.values())
+        return all(fate != "open" for fate, _ in self.fates.values())
 
 
 def look(sweep: Sweep, observed: Observed, now: float) -> View:
