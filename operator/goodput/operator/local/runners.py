@@ -30,6 +30,7 @@ class LocalRunner:
     port: int
     since: float
     child: Child | None
+    client: httpx.Client
     failure: Failure | None = None
     status: RunnerStatus | None = None
     asked: float = 0.0  # monotonic seconds
@@ -41,7 +42,7 @@ class LocalRunner:
         if self.child.ended():
             return self._ended(self.child)
         if time.monotonic() - self.asked >= STATUS_EVERY_SECONDS:
-            self.status = live_status(self.port) or self.status
+            self.status = live_status(self.client, self.port) or self.status
             self.asked = time.monotonic()
         return Runner("stopping" if self.child.stopping else "running", self.since, status=self.status)
 
@@ -72,10 +73,10 @@ def read_outcome(folder: TrialFolder) -> Outcome | None:
         return None
 
 
-def live_status(port: int) -> RunnerStatus | None:
+def live_status(client: httpx.Client, port: int) -> RunnerStatus | None:
     """What the runner is doing; None where it does not say."""
     try:
-        answer = httpx.get(f"http://{HOST}:{port}/status", timeout=STATUS_SECONDS, trust_env=False)
+        answer = client.get(f"http://{HOST}:{port}/status", timeout=STATUS_SECONDS)
         return RunnerStatus.model_validate_json(answer.content) if answer.status_code == httpx.codes.OK else None
     except (httpx.HTTPError, ValidationError):
         return None

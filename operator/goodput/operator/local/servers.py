@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import httpx
@@ -29,6 +28,7 @@ class LocalServer:
     port: int
     since: float
     child: Child | None
+    client: httpx.Client
     failure: Failure | None = None
     ready: float | None = None
     dropped: bool = False
@@ -44,7 +44,7 @@ class LocalServer:
             return None if self.dropped else self._ended()
         if self.child.stopping:
             return self._server("stopping")
-        if self.ready is None and healthy(self.url):
+        if self.ready is None and healthy(self.client, self.url):
             self.ready = time.time()
         return self._server("starting" if self.ready is None else "ready")
 
@@ -72,9 +72,9 @@ class LocalServer:
         )
 
 
-def healthy(url: str, get: Callable[..., httpx.Response] = httpx.get) -> bool:
+def healthy(client: httpx.Client, url: str) -> bool:
     """Whether the server says that it is ready."""
     try:
-        return get(f"{url}/health", timeout=HEALTH_SECONDS, trust_env=False).status_code == httpx.codes.OK
+        return client.get(f"{url}/health", timeout=HEALTH_SECONDS).status_code == httpx.codes.OK
     except httpx.HTTPError:
         return False

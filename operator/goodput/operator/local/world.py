@@ -9,6 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import httpx
+
 from goodput.operator import actions as do
 from goodput.operator.actions import Action
 from goodput.operator.classify import compile_cache
@@ -19,7 +21,7 @@ from goodput.operator.local.processes import start
 from goodput.operator.local.runners import LocalRunner
 from goodput.operator.local.servers import LocalServer
 from goodput.operator.local.tasks import Running
-from goodput.operator.observed import Analysis, Failure, Memory, Observed, Trial
+from goodput.operator.observed import Analysis, Canary, Failure, Memory, Observed, Trial
 from goodput.operator.plan.limits import ANALYSIS_DEADLINE_SECONDS, CANARY_DEADLINE_SECONDS
 from goodput.operator.sweep import Sweep, TrialId
 from goodput.operator.trialplan import results_target, trial_plan
@@ -37,24 +39,25 @@ class World:
         self._runners: dict[TrialId, LocalRunner] = {}
         self._canary: Running | None = None
         self._analyses: dict[int, Running] = {}
+        self._status: Mapping[str, Any] = json.loads(layout.read(folders.status) or b"{}")
+        self._canary_end: Canary | None = None
+        self._analysis_ends: dict[int, Analysis] = {}
+        # One client: making one costs more than a request. No connection stays open at a server that is measured.
+        self._client = httpx.Client(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 
     def observe(self) -> Observed:
         """One look."""
         return Observed(
-            canary=tasks.look_canary(self.folders.canary, self._canary),
+            canary=self._look_canary(),
             trials={trial: self._trial(trial, memory) for trial, memory in self.memories.items()},
             analyses=self._look_analyses(),
-            status=self.status(),
+            status=self._status,
         )
-
-    def status(self) -> Mapping[str, Any]:
-        """The status as last written."""
-        found: Mapping[str, Any] = json.loads(layout.read(self.folders.status) or b"{}")
-        return found
 
     def write_status(self, status: Mapping[str, Any]) -> None:
         """Keep the status."""
         layout.write(self.folders.status, json.dumps(status, indent=1).encode())
+        self._status = status
 
     def execute(self, action: Action) -> None:
         """Carry out one action."""
@@ -105,6 +108,7 @@ class World:
         for child in (*servers, *runners, *others):
             if child is not None:
                 child.kill()
+        self._client.close()
 
     def _remember(self, trial: TrialId, memory: Memory) -> None:
         memories.save(self.folders, trial, memory)
@@ -118,10 +122,27 @@ class World:
             runner=None if runner is None else runner.look(),
         )
 
+    def _look_canary(self) -> Canary | None:
+        if self._canary_end is not None:
+            return self._canary_end
+        found = tasks.look_canary(self.folders.canary, self._canary)
+        if found is not None and found.state != "running":
+            self._canary_end = found
+        return found
+
     def _look_analyses(self) -> dict[int, Analysis]:
-        found = {int(path.name) for path in self.folders.analyses.glob("[0-9]*")} | self._analyses.keys()
-        seen = {n: tasks.look_analysis(self.folders.analysis(n), self._analyses.get(n)) for n in sorted(found)}
-        return {generation: analysis for generation, analysis in seen.items() if analysis is not None}
+        """Analyses that have ended stay as they are: their files are read once."""
+        known = {int(path.name) for path in self.folders.analyses.glob("[0-9]*")} | self._analyses.keys()
+        for generation in known - self._analysis_ends.keys():
+            found = tasks.look_analysis(self.folders.analysis(generation), self._analyses.get(generation))
+            if found is not None and found.state != "running":
+                self._analysis_ends[generation] = found
+        running = {
+            generation: Analysis("running", task.since, task.block)
+            for generation, task in self._analyses.items()
+            if generation not in self._analysis_ends
+        }
+        return {**self._analysis_ends, **running}
 
     def _start_server(self, trial: TrialId) -> None:
         folder, port = self.folders.trial(trial), commands.free_port()
@@ -132,9 +153,9 @@ class World:
             child = start(command, folder.server_log, self.folders.processes, environment)
         except StartError as error:
             failure = Failure("ContainerConfigError", str(error))
-            self._servers[trial] = LocalServer(folder, port, now, None, failure)
+            self._servers[trial] = LocalServer(folder, port, now, None, self._client, failure)
         else:
-            self._servers[trial] = LocalServer(folder, port, now, child)
+            self._servers[trial] = LocalServer(folder, port, now, child, self._client)
 
     def _start_runner(self, trial: TrialId) -> None:
         folder, server, port = self.folders.trial(trial), self._servers[trial], commands.free_port()
@@ -151,9 +172,10 @@ class World:
             command = commands.runner(folder, port)
             child = start(command, folder.runner_log, self.folders.processes, commands.own_environment())
         except StartError as error:
-            self._runners[trial] = LocalRunner(folder, port, now, None, Failure("RunnerFailed", str(error)))
+            failure = Failure("RunnerFailed", str(error))
+            self._runners[trial] = LocalRunner(folder, port, now, None, self._client, failure)
         else:
-            self._runners[trial] = LocalRunner(folder, port, now, child)
+            self._runners[trial] = LocalRunner(folder, port, now, child, self._client)
 
     def _start_analysis(self, action: do.StartAnalysis) -> None:
         given = {
