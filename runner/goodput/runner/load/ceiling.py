@@ -12,9 +12,10 @@ from pathlib import Path
 from goodput.analysis.schema import Load
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.errors import WorkerError
-from goodput.runner.load.job import End
+from goodput.runner.load.job import End, spool_file
 from goodput.runner.load.prompts import RandomIds
 from goodput.runner.load.run import LoadRun
+from goodput.runner.load.spool import READ_KERNEL, READ_USER, read_spool
 from goodput.runner.load.target import Target
 
 STREAMS = 64
@@ -64,6 +65,8 @@ def measure_ceiling(seconds: float = 1.0) -> float:
         finally:
             run.close()
         end = End.read(folder, 0)
+        kinds = [kind for _, kind, _, _ in read_spool(folder / spool_file(0), 0)]
     if end is None or end.cpu_ns <= end.spin_ns:
         raise WorkerError("measuring the client gave no result")
-    return end.reads * _NS / (end.cpu_ns - end.spin_ns)
+    reads = sum(kind in {READ_KERNEL, READ_USER} for kind in kinds)
+    return reads * _NS / (end.cpu_ns - end.spin_ns)

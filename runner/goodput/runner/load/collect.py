@@ -37,6 +37,7 @@ class _Totals:
     records: list[RequestRecord] = field(default_factory=list)
     gaps: GapHistogram = field(default_factory=GapHistogram)
     events: int = 0
+    reads: int = 0
     coalesced: int = 0
     requests: int = 0
     output_tokens: int = 0
@@ -129,6 +130,7 @@ class _Reader:
             if parser is None:
                 parser = open_[request] = ResponseParser(self._load.output_tokens, count_tokens)
             if kind <= spool.READ_USER:
+                self._totals.reads += 1
                 parser.read(body, stamp, kernel=kind == spool.READ_KERNEL)
             elif kind == spool.RETRIED:
                 parser.restart()
@@ -190,7 +192,7 @@ class _Reader:
             itl_max_s=None if gaps is None else gaps.highest_ns / 1e9,
             itl_sum_s=None if gaps is None else gaps.total_ns / 1e9,
             itl_count=None if gaps is None else gaps.tokens,
-            stamp_source="kernel" if parsed.kernel and parsed.first_ns is not None else "user",
+            stamp_source="none" if parsed.first_ns is None else "kernel" if parsed.kernel else "user",
             coalesced_reads=parsed.arrived.coalesced,
         )
         self._totals.records.append(record)
@@ -268,7 +270,7 @@ def _client(job: Job, note: CellNote, ends: list[End], edges: Edges, totals: _To
         send_lag_p99_seconds=p99,
         cpu_seconds=sum(end.cpu_ns for end in ends) / 1e9,
         events=totals.events,
-        reads=sum(end.reads for end in ends),
+        reads=totals.reads,
         coalesced_reads=totals.coalesced,
         ceiling_events_per_second=note.ceiling_events_per_second,
         used_ratio=busiest / edges.closed if edges.closed and edges.known else None,

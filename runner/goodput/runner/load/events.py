@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from goodput.runner.load.template import Plain, Template
+
+LESSONS = 8  # events that are looked at for a template before giving up
 _TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "refusal")
 _CALL_FIELDS = ("tool_calls", "function_call")
 
@@ -28,6 +31,8 @@ class StreamState:
 
     __slots__ = (
         "_highest",
+        "_lessons",
+        "_template",
         "bare_text",
         "continuous",
         "done",
@@ -48,29 +53,53 @@ class StreamState:
         self.prompt_tokens: int | None = None
         self.output_tokens: int | None = None
         self._highest = 0
+        self._template: Template | None = None
+        self._lessons = LESSONS
         self.events = 0
         self.text: list[str] = []
 
     def take(self, data: bytes, name: bytes) -> tuple[int, bool]:
         """Take one event. Returns the rise of ``completion_tokens`` and whether it has text."""
-        if data == b"[DONE]":
-            self.done = True
+        if self._template is not None and not name:
+            plain = self._template.match(data)
+            if plain is not None:
+                return self._plain(plain)
+        if data == b"[DONE]" or not data.strip():
+            self.done = self.done or bool(data.strip())
             return 0, False
-        if not data.strip():
-            return 0, False
-        try:
-            document = json.loads(data)
-        except (ValueError, RecursionError):
-            self.malformed = True
-            return 0, False
-        if not isinstance(document, dict):
+        document = _object(data)
+        if document is None:
             self.malformed = True
             return 0, False
         if name == b"error" or _is_error(document):
             self.error = data[:200].decode("utf-8", "replace")
             self.events += 1
             return 0, False
-        return self._chunk(document)
+        before = len(self.text)
+        told = self._chunk(document)
+        if self._lessons and self._template is None and not self.finish:
+            self._learn(data, document, self.text[before:])
+        return told
+
+    def _plain(self, plain: Plain) -> tuple[int, bool]:
+        self.events += 1
+        self.prompt_tokens = plain.prompt_tokens
+        if plain.text:
+            self.text.append(plain.text)
+        return self._rise(plain.output_tokens, with_choices=True), bool(plain.text)
+
+    def _learn(self, data: bytes, document: dict[str, Any], words: list[str]) -> None:
+        """See whether this event is the common one: a single choice with one text, no finish, and usage."""
+        self._lessons -= 1
+        choices, usage = document.get("choices"), document.get("usage")
+        if not isinstance(choices, list) or len(choices) != 1 or len(words) > 1 or not isinstance(usage, dict):
+            return
+        delta = choices[0].get("delta") if isinstance(choices[0], dict) else None
+        if isinstance(delta, dict) and any(delta.get(field) for field in _CALL_FIELDS):
+            return
+        prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        if isinstance(prompt, int) and isinstance(output, int):
+            self._template = Template.learn(data, Plain("".join(words), prompt, output))
 
     def _chunk(self, document: dict[str, Any]) -> tuple[int, bool]:
         choices = document.get("choices")
@@ -106,12 +135,23 @@ class StreamState:
             self.prompt_tokens = prompt
         if not isinstance(output, int) or not _is_count(output):
             return 0
+        return self._rise(output, with_choices=with_choices)
+
+    def _rise(self, output: int, *, with_choices: bool) -> int:
         rise = output - self._highest
         self.output_tokens, self._highest = output, max(output, self._highest)
         if rise < 0 or (rise and self.continuous and not self.bare_text and not with_choices):
             self.inconsistent = True
         self.continuous = self.continuous or with_choices
         return rise if with_choices and rise > 0 else 0
+
+
+def _object(data: bytes) -> dict[str, Any] | None:
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
 
 
 def _is_count(value: object) -> bool:

@@ -21,6 +21,7 @@ class Exchanges:
         window_open: window requests that have not ended; None: the window itself has not ended yet.
         retried: requests sent again because a kept-alive connection was dead.
         start_ns: the cell's start, absolute CLOCK_MONOTONIC.
+        spool: records that are not written yet: appending to a list is the cheapest way to keep them.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Exchanges:
         self._pool, self._arrivals, self._bodies = pool, arrivals, bodies
         self._cells, self._row = live.cells, Live.row(worker)
         self._head = head
+        self.spool: list[bytes] = []
         self._write, self._write_sent = spool_file.write, sent_file.write
         self._sent = self._ended = 0
 
@@ -172,6 +174,7 @@ class Exchanges:
                 self._write_sent(spool.SENT.pack(index, connection.planned_ns, -1))
         self.busy.clear()
         self._pool.close_all()
+        self.flush()
 
     def _retry(self, connection: Connection) -> None:
         """A kept-alive connection was closed while the request was under way: a fresh one, once."""
@@ -207,10 +210,23 @@ class Exchanges:
             self.window_open -= 1
             self._cells[self._row + Live.WINDOW_OPEN] = self.window_open
 
+    def received(self, connection: Connection, data: bytes, kernel_stamp: bytes | None) -> None:
+        """Record a read."""
+        if kernel_stamp is None:
+            self._record(connection.request, spool.READ_USER, time.monotonic_ns(), data)
+        else:
+            self.spool += (
+                spool.HEADER.pack(connection.request, len(data), spool.READ_KERNEL, kernel_stamp),
+                data,
+            )
+
     def _record(self, request: int, kind: int, stamp: int, body: bytes) -> None:
-        self._write(spool.header(request, len(body), kind, stamp))
-        if body:
-            self._write(body)
+        self.spool += (spool.header(request, len(body), kind, stamp), body)
+
+    def flush(self) -> None:
+        """Write what is in the spool list."""
+        self._write(b"".join(self.spool))
+        self.spool.clear()
 
 
 def _stale(connection: Connection) -> bool:

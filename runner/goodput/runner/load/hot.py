@@ -11,30 +11,30 @@ from __future__ import annotations
 import errno
 import select
 import time
-from typing import BinaryIO
+from select import EPOLLOUT
 
-from goodput.runner.load import spool
 from goodput.runner.load.arrivals import Arrivals
 from goodput.runner.load.connection import CHUNKED, HEAD, IDLE, LENGTH, SHORT_READ, UNTIL_CLOSED, Connection
 from goodput.runner.load.exchange import Exchanges
 from goodput.runner.load.http_head import HEAD_END, MAX_HEAD_BYTES, HeadError, parse_head
 from goodput.runner.load.job import Job, Live
 from goodput.runner.load.pool import Pool
+from goodput.runner.load.spool import HEADER, READ_KERNEL
 from goodput.runner.load.timer import Timer
 
 READ_BYTES = 16384
 ANCILLARY_BYTES = 128
+SPOOL_PIECES = 4096  # written at once: some 600 kB
 SPIN_NS = 300_000  # how long before a planned time waking is asked for: what waking may take
 LOOK_NS = 50_000_000  # how often idle connections, deadlines and the other workers are looked at
 _LOOK_SECONDS = LOOK_NS / 1e9
-_BLANK_LINE = b"\r\n\r\n"
+_CR = 13
 
 
 class HotLoop:
     """Runs one worker's share of a cell and records what comes back.
 
     Attributes:
-        reads: system calls that returned bytes of a response.
         spin_ns: CPU spent waiting for a planned time.
         window_cpu_ns: CPU from the start to the window's end, without the waiting.
         drained: every window request of all workers ended by itself.
@@ -51,13 +51,11 @@ class HotLoop:
         arrivals: Arrivals,
         exchanges: Exchanges,
         live: Live,
-        spool_file: BinaryIO,
     ) -> None:
-        self.reads = self.spin_ns = self.window_cpu_ns = 0
+        self.spin_ns = self.window_cpu_ns = 0
         self.drained = self.stopped = False
-        self._job, self._poll, self._pool = job, poll, pool
+        self._job, self._poll, self._pool = job, poll.poll, pool
         self._arrivals, self._exchanges, self._live = arrivals, exchanges, live
-        self._write = spool_file.write
         self._looked_ns = -LOOK_NS
         self._timer = timer
         self._armed_ns = -1
@@ -65,8 +63,7 @@ class HotLoop:
 
     def run(self, start_ns: int, control: int) -> None:
         """Run the cell from its absolute start; ``control``, in the epoll, becomes readable to stop it."""
-        exchanges, arrivals, thread_time = self._exchanges, self._arrivals, time.thread_time_ns
-        poll, by_descriptor, clock = self._poll.poll, self._pool.by_descriptor, time.monotonic_ns
+        exchanges, arrivals, clock = self._exchanges, self._arrivals, time.monotonic_ns
         exchanges.start_ns = start_ns
         cpu_ns = time.process_time_ns()
         while not self.stopped:
@@ -78,21 +75,46 @@ class HotLoop:
                 self._look(now, cpu_ns)
                 if self._finished(now):
                     return
-            if self._waits(clock() - start_ns):
-                events = poll(_LOOK_SECONDS)
+            events = self._poll(_LOOK_SECONDS) if self._waits(clock() - start_ns) else self._spin()
+            self._take(events, control)
+            if len(exchanges.spool) >= SPOOL_PIECES:
+                exchanges.flush()
+
+    def _spin(self) -> list[tuple[int, int]]:
+        before = time.thread_time_ns()
+        events = self._poll(0)
+        if not events:
+            self.spin_ns += time.thread_time_ns() - before
+        return events
+
+    def _take(self, events: list[tuple[int, int]], control: int) -> None:
+        """Handle what the epoll told; the common read is handled here and nowhere else, for speed."""
+        exchanges, by_descriptor = self._exchanges, self._pool.by_descriptor
+        append, pack = exchanges.spool.append, HEADER.pack
+        for descriptor, event in events:
+            connection = by_descriptor.get(descriptor)
+            if connection is None:  # the timer, which has done its work, or the sign to stop
+                self.stopped = self.stopped or descriptor == control
+                continue
+            if event & EPOLLOUT:
+                exchanges.writable(connection)
+                continue
+            try:
+                data, ancillary, _, _ = connection.recvmsg(READ_BYTES, ANCILLARY_BYTES)
+            except OSError as error:
+                self._failed(connection, error)
+                continue
+            if connection.framing == CHUNKED and data and ancillary:
+                length = len(data)
+                # Of the three timespecs the software stamp is the first: the header takes its 16 bytes.
+                append(pack(connection.request, length, READ_KERNEL, ancillary[0][2]))
+                append(data)
+                if length >= SHORT_READ and data[-4] != _CR:
+                    connection.tail = data
+                elif connection.terminated(data):
+                    exchanges.end(connection)
             else:
-                before = thread_time()
-                events = poll(0)
-                if not events:
-                    self.spin_ns += thread_time() - before
-            for descriptor, event in events:
-                connection = by_descriptor.get(descriptor)
-                if connection is None:
-                    self.stopped = self.stopped or descriptor == control
-                elif event & select.EPOLLOUT:
-                    exchanges.writable(connection)
-                else:
-                    self._readable(connection)
+                self._other(connection, data, ancillary)
 
     # -- time --------------------------------------------------------------------------------------
 
@@ -129,28 +151,18 @@ class HotLoop:
 
     # -- receiving ---------------------------------------------------------------------------------
 
-    def _readable(self, connection: Connection) -> None:
-        try:
-            data, ancillary, _, _ = connection.recvmsg(READ_BYTES, ANCILLARY_BYTES)
-        except BlockingIOError:
-            return
-        except OSError as error:
+    def _failed(self, connection: Connection, error: OSError) -> None:
+        if not isinstance(error, BlockingIOError):
             self._exchanges.broken(connection, error.errno or 0)
-            return
+
+    def _other(self, connection: Connection, data: bytes, ancillary: list[tuple[int, int, bytes]]) -> None:
+        """All but the common read: no stamp, no answer yet, another framing, the connection's end."""
         if not data or connection.request == IDLE:
             self._exchanges.closed_by_server(connection)
             return
-        write = self._write
-        if ancillary:  # three timespecs, the software stamp first: the header takes its 16 bytes
-            write(spool.HEADER.pack(connection.request, len(data), spool.READ_KERNEL, ancillary[0][2]))
-        else:
-            write(spool.header(connection.request, len(data), spool.READ_USER, time.monotonic_ns()))
-        write(data)
-        self.reads += 1
+        self._exchanges.received(connection, data, ancillary[0][2] if ancillary else None)
         if connection.framing == CHUNKED:
-            if len(data) >= SHORT_READ and data[-4:] != _BLANK_LINE:
-                connection.tail = data
-            elif connection.terminated(data):
+            if connection.terminated(data):
                 self._exchanges.end(connection)
         elif connection.framing == HEAD:
             self._head(connection, data)

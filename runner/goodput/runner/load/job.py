@@ -79,7 +79,6 @@ class End:
     cpu_ns: int  # of the process, start to end, spinning included
     spin_ns: int  # of that, waiting for a planned time
     window_cpu_ns: int  # CPU from the cell's start to the window's end, spinning not included
-    reads: int
     connections_max: int
     retried: int
     offset_start_ns: int  # CLOCK_REALTIME − CLOCK_MONOTONIC

@@ -158,7 +158,7 @@ class ResponseParser:
 
     def finish(self, kind: int, stamp: int, body: bytes) -> Parsed:
         """The request has ended with this spool record."""
-        if self._head is not None and not self._wrong:
+        if self._head is not None and not self._wrong and self._whole(kind):
             self._events(self._sse.flush())
         arrived, source, total = self._tokens()
         outcome, reason = self._verdict(kind, body, arrived, total)
@@ -198,6 +198,12 @@ class ResponseParser:
     def _complete(self) -> bool:
         return self._state.done and self._state.finish is not None
 
+    def _whole(self, kind: int) -> bool:
+        """Whether the body came to its end as HTTP has it."""
+        if self._chunks is not None:
+            return self._chunks.complete
+        return kind == spool.END_OF_FILE if self._left is None else self._left == 0
+
     def _verdict(
         self, kind: int, body: bytes, arrived: Arrived, total: int | None
     ) -> tuple[RequestOutcome, str | None]:
@@ -235,8 +241,7 @@ class ResponseParser:
             code, stage = spool.BROKEN_BODY.unpack(body)
             connecting = stage == spool.STAGE_CONNECT
             return "failed", _CONNECT_REASONS.get(code, "ConnectFailed") if connecting else "Reset"
-        whole = self._chunks.complete if self._chunks is not None else not self._left
-        wrong = _first((self._head is None, "ClosedBeforeAnswer"), (not whole, "Truncated"))
+        wrong = _first((self._head is None, "ClosedBeforeAnswer"), (not self._whole(kind), "Truncated"))
         return ("failed", wrong) if wrong is not None else None
 
     def _content(self, total: int | None, arrived: Arrived) -> str | None:

@@ -27,7 +27,6 @@ from goodput.runner.load.job import BODIES, ENTRIES, End, Job, Live, sent_file, 
 from goodput.runner.load.pool import Pool
 from goodput.runner.load.timer import Timer
 
-SPOOL_BUFFER_BYTES = 1 << 20
 NICE = -10
 READY = b"+"  # on standard output
 _CONTROL = 0  # standard input
@@ -61,8 +60,8 @@ def run(folder: Path, index: int) -> None:
     pool = Pool(poll, resolve(job.host, job.port), spare=job.spare_connections, kernel_stamps=kernel_stamps)
     bodies = Bodies(folder / BODIES, folder / ENTRIES, job.first_recycled)
     with (
-        (folder / spool_file(index)).open("wb", buffering=SPOOL_BUFFER_BYTES) as spool,
-        (folder / sent_file(index)).open("wb", buffering=SPOOL_BUFFER_BYTES) as sent,
+        (folder / spool_file(index)).open("wb", buffering=0) as spool,
+        (folder / sent_file(index)).open("wb") as sent,
     ):
         offset = offset_ns()
         exchanges = Exchanges(
@@ -83,7 +82,6 @@ def run(folder: Path, index: int) -> None:
             arrivals=arrivals,
             exchanges=exchanges,
             live=live,
-            spool_file=spool,
         )
         gc.collect()
         gc.freeze()
@@ -103,7 +101,6 @@ def run(folder: Path, index: int) -> None:
         cpu_ns=time.process_time_ns() - cpu,
         spin_ns=loop.spin_ns,
         window_cpu_ns=loop.window_cpu_ns,
-        reads=loop.reads,
         connections_max=pool.highest,
         retried=exchanges.retried,
         offset_start_ns=offset,
