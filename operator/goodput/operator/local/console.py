@@ -15,7 +15,7 @@ from goodput.operator.status import results_uri, step_name
 from goodput.operator.sweep import Sweep
 
 SYNTHETIC = "SYNTHETIC"
-BAR_WIDTH = 30
+BAR_WIDTH = 20
 
 
 class View(Protocol):
@@ -139,13 +139,14 @@ class Bar:
 
 
 def _doing(sweep: Sweep, observed: Observed, planned: Plan) -> str:
-    live = [(trial_id, trial) for trial_id, trial in observed.trials.items() if trial.memory.ended is None]
+    """What the latest trial is doing; its config is in the line above the bar."""
+    live = [trial for trial in observed.trials.values() if trial.memory.ended is None]
     if not live:
         return str(planned.status.get("phase", "")).lower()
-    trial_id, trial = max(live, key=lambda item: item[1].memory.order)
+    trial = max(live, key=lambda item: item.memory.order)
     status = trial.runner.status if trial.runner is not None else None
     label = next((step.load.label for step in sweep.loads if status and step.load.id == status.load), "")
-    return " ".join(filter(None, (sweep.by_id[trial_id.config].label, step_name(trial), label)))
+    return " ".join(filter(None, (step_name(trial), label)))
 
 
 def span(seconds: float) -> str:
