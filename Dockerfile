@@ -69,19 +69,23 @@ USER 65532:65532
 FROM image AS operator
 ENTRYPOINT ["goodput-operator"]
 COPY --from=operator-dependencies /opt/goodput /opt/goodput
-COPY --from=project /project/ /
+COPY --from=project /project/opt/goodput/bin/goodput-operator /opt/goodput/bin/
+COPY --from=project /project/opt/goodput/lib /opt/goodput/lib
 
 FROM image AS runner
 ENTRYPOINT ["goodput-runner"]
 COPY --from=runner-dependencies /opt/goodput /opt/goodput
-COPY --from=project /project/ /
+COPY --from=project /project/opt/goodput/bin/goodput-runner /opt/goodput/bin/
+COPY --from=project /project/opt/goodput/lib /opt/goodput/lib
 
 FROM image AS analysis
 ENTRYPOINT ["goodput-analysis"]
 COPY --from=analysis-dependencies /opt/goodput /opt/goodput
-COPY --from=project /project/ /
+COPY --from=project /project/opt/goodput/bin/goodput-analysis /opt/goodput/bin/
+COPY --from=project /project/opt/goodput/lib /opt/goodput/lib
 
 FROM image AS engines
 ENTRYPOINT ["goodput-engine-simulated"]
 COPY --from=engines-dependencies /opt/goodput /opt/goodput
-COPY --from=project /project/ /
+COPY --from=project /project/opt/goodput/bin/goodput-engine-simulated /opt/goodput/bin/
+COPY --from=project /project/opt/goodput/lib /opt/goodput/lib

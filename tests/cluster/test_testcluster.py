@@ -34,9 +34,15 @@ def pod(name: str, image: str, code: str) -> dict[str, Any]:
         "imagePullPolicy": "IfNotPresent",
         "command": ["python3", "-c", code],
         "securityContext": RESTRICTED,
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-    spec = {"restartPolicy": "Never", "enableServiceLinks": False, "containers": [container]}
+    spec = {
+        "restartPolicy": "Never",
+        "enableServiceLinks": False,
+        "containers": [container],
+        "volumes": [{"name": "tmp", "emptyDir": {}}],
+    }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
@@ -63,12 +69,21 @@ def test_the_node_is_ready(kube_api: ApiClient) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_restricted_pod_of_each_image_runs_and_imports_its_part(
+def test_a_restricted_pod_of_each_image_has_all_that_its_part_imports(
     kube_api: ApiClient, namespace: str, cluster: ClusterInfo, target: str
 ) -> None:
-    code = f"import os, goodput.{target} as part; print(os.getuid(), part.__name__)"
+    code = (
+        "import importlib, os, pkgutil\n"
+        f"part = importlib.import_module('goodput.{target}')\n"
+        "names = [item.name for item in pkgutil.walk_packages(part.__path__, part.__name__ + '.')]\n"
+        # the operator's door on one machine is not for this image; __main__ would start the program
+        "others = ('goodput.operator.local', 'goodput.operator.cli')\n"
+        "names = [name for name in names if not name.startswith(others) and not name.endswith('__main__')]\n"
+        "for name in names: importlib.import_module(name)\n"
+        "print(os.getuid(), len(names) > 0)\n"
+    )
     phase, log = run_to_end(kube_api, namespace, pod("import", cluster.images[target], code))
-    assert (phase, log.strip()) == ("Succeeded", f"65532 goodput.{target}")
+    assert (phase, log.strip().splitlines()[-1]) == ("Succeeded", "65532 True"), log
 
 
 def test_a_pod_that_is_not_restricted_is_refused(kube_api: ApiClient, namespace: str, cluster: ClusterInfo) -> None:
