@@ -105,11 +105,11 @@ def _latency(values: Floats) -> Latency | None:
     ordered = np.sort(values[~np.isnan(values)])
     if not len(ordered):
         return None
+    values_at = np.quantile(ordered, list(QUANTILES.values()))
     percentiles = {}
-    for name, p in QUANTILES.items():
+    for (name, p), value in zip(QUANTILES.items(), values_at, strict=True):
         low, high = stats.percentile_interval(ordered, p)
-        value = float(np.quantile(ordered, p))
-        percentiles[name] = Percentile(value, low, high, small=len(ordered) < stats.minimum_samples(p))
+        percentiles[name] = Percentile(float(value), low, high, small=len(ordered) < stats.minimum_samples(p))
     return Latency(float(ordered.mean()), percentiles)
 
 

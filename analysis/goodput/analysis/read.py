@@ -150,7 +150,7 @@ def _read_result(store: Store, key: CellKey, index: Index) -> tuple[CellDocument
 
 def _requests(data: bytes, key: str, commit: Commit) -> pa.Table:
     try:
-        table = pq.read_table(pa.BufferReader(data))
+        table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
     except pa.ArrowException as error:
         raise RecordError(f"{key}: not a Parquet file ({error})") from error
     if missing := missing_columns(table):

@@ -75,11 +75,6 @@ def wilson(good: int, attempted: int, confidence: float = CONFIDENCE) -> Interva
     return float(interval.low), float(interval.high)
 
 
-def percentile(ordered: NDArray[np.float64], p: float) -> float | None:
-    """The p-quantile of an ascending sample, linear between neighbours; None when it is empty."""
-    return float(np.quantile(ordered, p)) if len(ordered) else None
-
-
 def percentile_interval(
     ordered: NDArray[np.float64], p: float, confidence: float = CONFIDENCE
 ) -> tuple[float | None, float | None]:
