@@ -20,7 +20,6 @@ from goodput.operator.local.refusals import local_problems
 from goodput.operator.spec.errors import SpecError
 from goodput.operator.spec.planview import load_file, read_document, render_plan, with_absolute_results
 from goodput.operator.spec.resolve import resolve
-from goodput.operator.status import results_uri
 from goodput.operator.sweep import Sweep
 
 REFUSED = 2
@@ -124,6 +123,6 @@ def _finish(console: Console, sweep: Sweep, ending: Ending, file: Path) -> int:
     if ending.status.get("counts", {}).get("measured"):
         console.print(report.final_text(sweep, ending.status), markup=False, highlight=False, soft_wrap=True)
     mark = f"{SYNTHETIC} " if sweep.evidence == "synthetic" else ""
-    last = f"{mark}{ending.phase}: {ending.why}; results: {results_uri(sweep)}"
+    last = f"{mark}{ending.phase}: {ending.why}; results: {sweep.results_uri}"
     console.print(last, markup=False, highlight=False, soft_wrap=True)
     return 1 if ending.phase in {"Failed", "Cancelled"} else 0

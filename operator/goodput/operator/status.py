@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from goodput.operator import conditions
 from goodput.operator.clock import parse_timestamp, timestamp
 from goodput.operator.conditions import Condition, short
 from goodput.operator.observed import Failure, Trial
-from goodput.operator.plan.analyses import final_state, latest_answer
+from goodput.operator.plan.analyses import latest_answer
 from goodput.operator.plan.attempts import over
 from goodput.operator.plan.cells import Tally
 from goodput.operator.plan.estimate import Estimate
-from goodput.operator.plan.phase import COMPLETE, FAILED, Standing, last_error, preflight_passed
+from goodput.operator.plan.phase import Standing, last_error
 from goodput.operator.plan.view import View
 from goodput.operator.sweep import Sweep, TrialId
+from goodput.operator.sweep_conditions import sweep_conditions
 
 CURRENT_ROWS = 10
 TOP_ROWS = 10
@@ -38,8 +38,8 @@ def status(view: View, stands: Standing, cells: Tally, left: Estimate) -> Status
         "progress": f"{sweep.planned_cells - cells.pending}/{sweep.planned_cells}",
         "current": [_current(trial_id, trial) for trial_id, trial in _live(view)[:CURRENT_ROWS]],
         "gpuHoursUsed": round(view.spent.gpu_seconds / 3600, 2),
-        "resultsURI": results_uri(sweep),
-        "conditions": conditions.merged(_conditions(view, stands, cells, error), before, sweep.generation, now),
+        "resultsURI": sweep.results_uri,
+        "conditions": conditions.merged(sweep_conditions(view, stands, cells, error), before, sweep.generation, now),
         **view.clock.write(),
         **_leaders(view),
     }
@@ -66,11 +66,6 @@ def refused(generation: int, failure: Failure, before: Mapping[str, object], now
         "completedAt": before.get("completedAt") or timestamp(now),
         "conditions": conditions.merged(found, before, generation, now),
     }
-
-
-def results_uri(sweep: Sweep) -> str:
-    """Folder of all that the sweep writes."""
-    return f"{sweep.spec.results.uri.rstrip('/')}/sweep={sweep.folder}"
 
 
 def _plan(sweep: Sweep) -> Status:
@@ -158,64 +153,3 @@ def _leaders(view: View) -> Status:
     if answer.top:
         written["top"] = [row.model_dump(mode="json", exclude_none=True) for row in answer.top[:TOP_ROWS]]
     return written
-
-
-def _conditions(view: View, stands: Standing, cells: Tally, error: Failure | None) -> tuple[Condition, ...]:
-    complete, failed = stands.phase in COMPLETE, stands.phase in FAILED
-    return (
-        Condition("Accepted", "True", "SpecAccepted"),
-        _preflight(view, stands),
-        Condition(
-            "Progressing", _flag(not stands.terminal and stands.phase != "Suspended"), stands.reason, stands.message
-        ),
-        _committed(view),
-        Condition("Complete", _flag(complete), stands.reason, stands.message if complete else ""),
-        Condition("Failed", _flag(failed), stands.reason, stands.message if failed else ""),
-        _degraded(view, cells, error),
-    )
-
-
-def _flag(value: bool) -> Literal["True", "False"]:
-    return "True" if value else "False"
-
-
-def _preflight(view: View, stands: Standing) -> Condition:
-    if preflight_passed(view):
-        return Condition("PreflightPassed", "True", "CreateOnly", "the store keeps what was written first")
-    canary = view.observed.canary
-    if canary is not None and canary.failure is not None:
-        return Condition("PreflightPassed", "False", canary.failure.reason, canary.failure.message)
-    return Condition("PreflightPassed", "Unknown", stands.reason)
-
-
-def _committed(view: View) -> Condition:
-    """Tables are written; or why records cannot be stored."""
-    refused_upload = next(
-        (
-            trial.runner.status.upload_error
-            for _, trial in _live(view)
-            if trial.runner is not None and trial.runner.status is not None and trial.runner.status.upload_error
-        ),
-        None,
-    )
-    if refused_upload is not None:
-        return Condition("ResultsCommitted", "False", "UploadDenied", refused_upload)
-    final = final_state(view)
-    if final == "succeeded":
-        return Condition("ResultsCommitted", "True", "TablesWritten", results_uri(view.sweep))
-    if final == "failed":
-        return Condition("ResultsCommitted", "False", "AnalysisFailed", _analysis_error(view))
-    return Condition("ResultsCommitted", "Unknown", "Measuring")
-
-
-def _analysis_error(view: View) -> str:
-    failures = [analysis.failure for analysis in view.observed.analyses.values() if analysis.failure is not None]
-    return f"{failures[-1].reason}: {failures[-1].message}" if failures else ""
-
-
-def _degraded(view: View, cells: Tally, error: Failure | None) -> Condition:
-    if view.failed_configs or cells.failed or cells.void or cells.lost:
-        reason = error.reason if error is not None else "CellsMissing"
-        text = f"{len(view.failed_configs)} configs failed; {cells.failed + cells.void} cells without a result"
-        return Condition("Degraded", "True", reason, text if error is None else f"{text}; {error.message}")
-    return Condition("Degraded", "False", "AsPlanned")

@@ -94,6 +94,11 @@ class Sweep:
     estimate_gpu_hours: float
 
     @property
+    def results_uri(self) -> str:
+        """Folder of all that the sweep writes."""
+        return f"{self.spec.results.uri.rstrip('/')}/sweep={self.folder}"
+
+    @property
     def trial_deadline_seconds(self) -> float:
         """How long a runner may take for a whole trial: every step at its own deadline, and room for commits."""
         cells = sum(

@@ -263,6 +263,18 @@ def test_a_bad_spec_is_refused_with_field_and_fix(bench: Bench) -> None:
     assert not (bench.folder / ".goodput").exists()
 
 
+def test_what_one_machine_cannot_do_is_refused(bench: Bench) -> None:
+    sweep = json.loads(json.dumps(SWEEP))
+    sweep["spec"]["suspend"] = True
+    sweep["spec"]["plan"]["parallelism"] = 2
+    sweep["spec"]["engines"][0] = {"name": "real", "kind": "vllm", "args": {"max_num_seqs": 16}}
+    (bench.folder / "sweep.json").write_text(json.dumps(sweep))
+    code, output = bench.run()
+    assert code == 2
+    assert "spec.suspend" in output
+    assert "spec.plan.parallelism: 2" in output
+
+
 def test_results_elsewhere_are_another_sweep_folder(bench: Bench) -> None:
     code, output = bench.run("run", "sweep.json", "--plain", "--results", "file://./elsewhere")
     assert code == 0

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from goodput.operator.local.narrate import events
 from goodput.operator.observed import Observed
 from goodput.operator.plan import Plan
-from goodput.operator.status import results_uri, step_name
+from goodput.operator.status import step_name
 from goodput.operator.sweep import Sweep
 
 SYNTHETIC = "SYNTHETIC"
@@ -46,7 +46,7 @@ class Teller:
             f"{mark}{sweep.name}: {len(sweep.configs)} configs × {len(sweep.loads)} loads × {len(sweep.blocks)} blocks"
             f" = {sweep.planned_cells} cells, {starts} server starts, about {span(sweep.estimate_seconds)}"
         )
-        self._view.line(f"results: {results_uri(sweep)}")
+        self._view.line(f"results: {sweep.results_uri}")
 
     def recovered(self, processes: int) -> None:
         """An earlier driver left processes."""

@@ -10,6 +10,8 @@ from goodput.operator.sweep import Sweep
 
 def local_problems(sweep: Sweep) -> Iterator[Problem]:
     """Everything that the local driver cannot do."""
+    if sweep.spec.suspend:
+        yield Problem("spec.suspend", True, "a suspended sweep does nothing", "write false; Ctrl-C suspends it here")
     parallelism = sweep.spec.plan.parallelism
     if parallelism > 1 and any(config.gpus for config in sweep.configs):
         yield Problem(

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from goodput.operator.status import results_uri
 from goodput.operator.sweep import Sweep
 
 
@@ -24,7 +23,7 @@ def _table(sweep: Sweep) -> list[str]:
 
     results = sweep.spec.results
     try:
-        store = open_store(results_uri(sweep), endpoint=results.endpoint, region=results.region)
+        store = open_store(sweep.results_uri, endpoint=results.endpoint, region=results.region)
         return [format_table(judge_sweep(store, read_states(store) or NO_STATES)), ""]
     except (AnalysisError, StoreError) as error:
         return [f"no table: {error}", ""]
@@ -45,6 +44,6 @@ _STATES = {"void": "void", "failed": "failed", "pruned": "pruned", "not run": "n
 
 
 def _report(sweep: Sweep) -> list[str]:
-    uri = f"{results_uri(sweep)}/report.html"
+    uri = f"{sweep.results_uri}/report.html"
     parts = urlsplit(uri)
     return [f"report: {parts.path if parts.scheme == 'file' else uri}"]
