@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from testcluster.errors import MachineError
 from testcluster.layout import REPOSITORY, Layout
 from testcluster.shell import run, step
+from testcluster.toolchain import find_go
 
 SOURCES = REPOSITORY / "testcluster"
-GO_MINIMUM = (1, 26)
 KUBE_PROGRAMS = (
     "etcd",
     "kube-apiserver",
@@ -70,25 +69,13 @@ def input_hash(program: Program) -> str:
     return digest.hexdigest()[:16]
 
 
-def find_go() -> str:
-    """Path of a Go toolchain that is new enough; raises MachineError with the remedy."""
-    remedy = f"install Go {'.'.join(map(str, GO_MINIMUM))} or newer and put it on PATH"
-    go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin:/usr/lib/go/bin")
-    if go is None:
-        raise MachineError(f"no Go toolchain found: {remedy}")
-    found = re.search(r"go(\d+)\.(\d+)", run([go, "env", "GOVERSION"]))
-    if found is None or (int(found.group(1)), int(found.group(2))) < GO_MINIMUM:
-        raise MachineError(f"{go} is too old: {remedy}")
-    return go
-
-
 def build(layout: Layout, *names: str) -> None:
     """Build those of the named programs that are not in the cache."""
     for program in programs():
         target = _target(layout, program)
         if program.name in names and not target.exists():
             with step(f"building {program.name} (once)"):
-                _build(program, target)
+                _build(program, target, find_go(layout))
 
 
 def locate(layout: Layout) -> dict[str, Path]:
@@ -101,13 +88,13 @@ def _target(layout: Layout, program: Program) -> Path:
     return layout.cache / "bin" / f"{program.name}-{input_hash(program)}" / program.name
 
 
-def _build(program: Program, target: Path) -> None:
+def _build(program: Program, target: Path, go: str) -> None:
     """Build one program and move it to its place in one step."""
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{program.name}.{os.getpid()}")
     flags = ["-trimpath", "-mod=readonly", "-buildvcs=false", "-ldflags", f"-s -w {program.linker}".strip()]
     env = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
-    run([find_go(), "build", *flags, "-o", str(partial), program.package], cwd=program.folder, env=env)
+    run([go, "build", *flags, "-o", str(partial), program.package], cwd=program.folder, env=env)
     for name in KUBE_PROGRAMS if program.name == "kube" else ():
         target.with_name(name).unlink(missing_ok=True)
         target.with_name(name).symlink_to("kube")

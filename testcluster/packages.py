@@ -23,6 +23,7 @@ PACKAGES = (
     "nftables",
     "openssl",
     "prometheus",
+    "python3-venv",
     "runc",
     "socat",
     "util-linux",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from testcluster import builds
+from testcluster import builds, toolchain
 from testcluster.builds import Program
 from testcluster.errors import MachineError
 
@@ -59,3 +59,14 @@ def test_the_kubernetes_programs_report_the_version_of_go_mod() -> None:
 def test_a_go_mod_without_kubernetes_is_an_error() -> None:
     with pytest.raises(MachineError, match="does not name"):
         builds.kubernetes_version("module x\n")
+
+
+@pytest.mark.parametrize(
+    ("version", "enough"), [("go1.26.0", True), ("go1.27rc1", True), ("go2.0", True), ("go1.19.8", False), ("", False)]
+)
+def test_an_old_toolchain_is_not_used(version: str, enough: bool) -> None:
+    assert toolchain.is_enough(version) is enough
+
+
+def test_the_toolchain_of_last_resort_is_pinned_by_hash() -> None:
+    assert "--hash=sha256:" in toolchain.PINNED.read_text()

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from testcluster import info, layout
+from testcluster import info, layout, up
 from testcluster.errors import ClusterError
 from testcluster.layout import Layout
 
@@ -70,6 +70,16 @@ def test_what_is_missing_of_a_foreign_cluster_is_named(place: Layout, name: str)
     env = {key: value for key, value in FOREIGN.items() if key != name}
     with pytest.raises(ClusterError, match=name):
         info.external(place, env, "/bin/helm")
+
+
+def test_up_and_down_use_a_foreign_cluster_and_touch_nothing_of_it(place: Layout, kubectl: str) -> None:
+    Path(kubectl).with_name("helm").touch(mode=0o755)
+    env = {**FOREIGN, "GOODPUT_USE_CLUSTER": "1"}
+    found = up.up(place, env=env)
+    assert info.read(place.cluster_json) == found
+    assert found.helm == str(Path(kubectl).with_name("helm"))
+    up.down(place, env=env)
+    assert place.cluster_json.exists()
 
 
 def test_images_have_local_names_by_default() -> None:
