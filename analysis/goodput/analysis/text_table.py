@@ -10,15 +10,16 @@ from goodput.analysis.result import AnalysisResult
 from goodput.analysis.tables import Row
 from goodput.analysis.words import explain, headline, number, per_cent
 
-HEADER = ("config", "load", "blocks", "goodput/s", "95 %", "attained", "TTFT p95", "TPOT p95", "state")
-RIGHT = {2, 3, 4, 5, 6, 7}
+HEADER = ("config", "load", "blocks", "goodput/s", "95 %", "attained", "TTFT p95", "TPOT p95", "tokens/s", "state")
+RIGHT = {2, 3, 4, 5, 6, 7, 8}
 SYNTHETIC = "SYNTHETIC: from a simulated engine, not measured on a real server"
 
 
 def format_table(result: AnalysisResult) -> str:
     """Title, one line per config and load point, leader and verdict. Marked where the evidence is synthetic.
 
-    ``*``: the load point that supplies the config's score. TTFT of open loop is from the planned send time.
+    ``*``: the load point that supplies the config's score. TTFT of open loop is from the planned send time;
+    ``tokens/s`` are output tokens delivered in the window.
     """
     rows = goodput_table(result).to_pylist()
     lines = [HEADER, *(_line(result, row) for row in rows)]
@@ -41,6 +42,7 @@ def _line(result: AnalysisResult, row: Row) -> tuple[str, ...]:
         per_cent(row["attainment_ratio"]),
         _milliseconds(row, f"{ttft}_p95"),
         _milliseconds(row, "tpot_p95"),
+        number(row["output_tokens_per_second"]),
         f"{state}{void}",
     )
 

@@ -32,7 +32,7 @@ def test_a_sweep_ends_with_tables_and_a_leader(bench: Bench) -> None:
     assert len(goodput) == 4
     assert {row["evidence"] for row in goodput} == {"synthetic"}
     assert all(row["attempted"] > 0 and row["good"] == row["attempted"] for row in goodput)
-    assert all(row["preemptions_total"] == 0 for row in goodput)
+    assert all(row["preemptions"] == 0 for row in goodput)
     keys = bench.stored()
     assert any(key.endswith("/report.html") for key in keys)
     assert any(key.endswith("/best.yaml") for key in keys)
