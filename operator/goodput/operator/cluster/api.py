@@ -33,8 +33,6 @@ class Api:
         try:
             return await self._json("POST", path_of(kind, namespace), body, fieldValidation="Strict")
         except ApiError as error:
-            if error.status == 403 and "being terminated" in str(error):
-                raise ObjectGoneError(str(error)) from error
             if error.status != 409:
                 raise
         found = await self._json("GET", path_of(kind, namespace, name))
@@ -116,7 +114,12 @@ class Api:
         return any(one.get("name") == names.PLURAL for one in found.get("resources") or ())
 
     async def _json(self, method: str, path: str, body: object = None, **query: object) -> dict[str, Any]:
-        return await asyncio.to_thread(self._rest.json, method, path, body, **query)
+        try:
+            return await asyncio.to_thread(self._rest.json, method, path, body, **query)
+        except ApiError as error:
+            if error.status == 403 and "being terminated" in str(error):
+                raise ObjectGoneError(str(error)) from error
+            raise
 
 
 def _owner(body: Body) -> str | None:

@@ -9,7 +9,7 @@ from typing import Final
 from goodput.operator.cluster import bodies, names
 from goodput.operator.cluster.bodies import Body
 from goodput.operator.cluster.driver import RETRY_SECONDS, Driver, is_active
-from goodput.operator.cluster.errors import ApiError
+from goodput.operator.cluster.errors import ClusterError
 from goodput.operator.cluster.kit import Kit
 from goodput.operator.cluster.names import Owner
 
@@ -115,7 +115,7 @@ def _wanted(body: Body) -> bool:
 
 def _tell(owner: Owner, error: Exception) -> None:
     where = f"{owner.namespace}/{owner.name}"
-    if isinstance(error, ApiError):
+    if isinstance(error, ClusterError):
         _log.warning("%s: %s", where, error)
     else:
         _log.error("%s: a look at the sweep failed", where, exc_info=error)

@@ -16,7 +16,7 @@ from goodput.operator.actions import Action
 from goodput.operator.cluster import bodies, statuses
 from goodput.operator.cluster.bodies import Body
 from goodput.operator.cluster.cache import KINDS
-from goodput.operator.cluster.errors import ApiError, ClusterError
+from goodput.operator.cluster.errors import ClusterError, ObjectGoneError
 from goodput.operator.cluster.execute import Executor
 from goodput.operator.cluster.kit import Kit
 from goodput.operator.cluster.live import Live
@@ -125,7 +125,9 @@ class Driver:
             await self._executor.run(sweep, action, observed, children)
         except ClusterError as error:
             self._refusals.add(self.owner, action, error, time.time())
-            _log.warning("%s/%s: %s: %s", self.owner.namespace, self.owner.name, type(action).__name__, error)
+            # What is being deleted needs nothing more: that is how every deletion of a sweep begins.
+            level = logging.DEBUG if isinstance(error, ObjectGoneError) else logging.WARNING
+            _log.log(level, "%s/%s: %s: %s", self.owner.namespace, self.owner.name, type(action).__name__, error)
             done = False
         else:
             self._refusals.drop(self.owner, action)
@@ -156,8 +158,8 @@ class Driver:
             _log.info("%s/%s: %s: %s", self.owner.namespace, self.owner.name, item.reason, item.message)
             try:
                 await self._api.post_event(statuses.event(self.owner, item, now))
-            except ApiError as error:
-                _log.warning("the event %s was not taken: %s", item.reason, error)
+            except ClusterError as error:
+                _log.info("the event %s was not taken: %s", item.reason, error)
 
     async def _verify(self) -> None:
         if time.monotonic() - self._verified < VERIFY_SECONDS:
