@@ -21,10 +21,12 @@ class Arrivals(Protocol):
     Attributes:
         opened_ns: the window's start; None: not known yet.
         closed_ns: its end; None: not known yet.
+        changed: a request may have become due that was not foreseen; the caller takes it back.
     """
 
     opened_ns: int | None
     closed_ns: int | None
+    changed: bool
 
     def due(self) -> int | None:
         """Planned time of the next request; None where there is none now."""
@@ -53,6 +55,7 @@ class OpenLoop:
         self._worker, self._step, self._next = worker, job.processes, 0
         self.opened_ns: int | None = job.opened_ns
         self.closed_ns: int | None = job.closed_ns
+        self.changed = False
 
     def due(self) -> int | None:
         """See `Arrivals`."""
@@ -87,6 +90,7 @@ class ClosedLoop:
         self._taken = self._window_taken = 0
         self.opened_ns: int | None = None
         self.closed_ns: int | None = None
+        self.changed = False
 
     def due(self) -> int | None:
         """See `Arrivals`."""
@@ -105,6 +109,7 @@ class ClosedLoop:
     def ended(self, index: int, now_ns: int, *, failed: bool) -> None:
         """Free the slot."""
         heapq.heappush(self._slots, now_ns + (BACK_OFF_NS if failed else 0))
+        self.changed = True
         if index // self._job.processes < self._initial:
             self._live.cells[Live.row(self._worker) + Live.FIRST_ENDED] += 1
 

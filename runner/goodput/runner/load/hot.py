@@ -59,26 +59,49 @@ class HotLoop:
         self._looked_ns = -LOOK_NS
         self._timer = timer
         self._armed_ns = -1
+        self._cpu_ns = 0
+        self._ended = False
         poll.register(timer.descriptor, select.EPOLLIN | select.EPOLLET)
 
     def run(self, start_ns: int, control: int) -> None:
         """Run the cell from its absolute start; ``control``, in the epoll, becomes readable to stop it."""
-        exchanges, arrivals, clock = self._exchanges, self._arrivals, time.monotonic_ns
+        exchanges, arrivals, clock, poll = self._exchanges, self._arrivals, time.monotonic_ns, self._poll
         exchanges.start_ns = start_ns
-        cpu_ns = time.process_time_ns()
+        self._cpu_ns = time.process_time_ns()
+        act_ns = -LOOK_NS
         while not self.stopped:
             now = clock() - start_ns
-            exchanges.send_due(now)
-            if arrivals.closed_ns is None:
-                arrivals.look(now)
-            if now - self._looked_ns >= LOOK_NS:
-                self._look(now, cpu_ns)
-                if self._finished(now):
+            if now >= act_ns or arrivals.changed:
+                act_ns = self._act(now)
+                if self._ended:
                     return
-            events = self._poll(_LOOK_SECONDS) if self._waits(clock() - start_ns) else self._spin()
-            self._take(events, control)
+            self._take(poll(_LOOK_SECONDS) if act_ns > now else self._spin(), control)
             if len(exchanges.spool) >= SPOOL_PIECES:
                 exchanges.flush()
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def _act(self, now: int) -> int:
+        """Send what is due, look around; returns when to act next, ``now`` where it is worth spinning until then."""
+        arrivals = self._arrivals
+        arrivals.changed = False
+        self._exchanges.send_due(now)
+        if arrivals.closed_ns is None:
+            arrivals.look(now)
+        if now - self._looked_ns >= LOOK_NS:
+            self._look(now)
+            self._ended = self._finished(now)
+        due = arrivals.due()
+        look = self._looked_ns + LOOK_NS
+        if due is None or due - SPIN_NS >= look:
+            return look
+        wake = due - SPIN_NS
+        if wake <= now:
+            return now
+        if wake != self._armed_ns:
+            self._timer.arm(self._exchanges.start_ns + wake)
+            self._armed_ns = wake
+        return wake
 
     def _spin(self) -> list[tuple[int, int]]:
         before = time.thread_time_ns()
@@ -86,6 +109,26 @@ class HotLoop:
         if not events:
             self.spin_ns += time.thread_time_ns() - before
         return events
+
+    def _look(self, now: int) -> None:
+        self._looked_ns = now
+        closed = self._arrivals.closed_ns
+        if closed is not None and now >= closed and self._exchanges.window_open is None:
+            self._exchanges.close_window()
+            self.window_cpu_ns = time.process_time_ns() - self._cpu_ns - self.spin_ns
+        for connection in self._pool.refresh(time.monotonic_ns()):
+            self._exchanges.broken(connection, errno.ETIMEDOUT)
+
+    def _finished(self, now: int) -> bool:
+        if self._exchanges.window_open is None:
+            return self._arrivals.opened_ns is None and now >= self._job.lead_in_limit_ns
+        if self._live.drained():
+            self.drained = True
+            return True
+        closed = self._arrivals.closed_ns
+        return closed is not None and now >= closed + self._job.drain_ns
+
+    # -- receiving ---------------------------------------------------------------------------------
 
     def _take(self, events: list[tuple[int, int]], control: int) -> None:
         """Handle what the epoll told; the common read is handled here and nowhere else, for speed."""
@@ -115,41 +158,6 @@ class HotLoop:
                     exchanges.end(connection)
             else:
                 self._other(connection, data, ancillary)
-
-    # -- time --------------------------------------------------------------------------------------
-
-    def _waits(self, now: int) -> bool:
-        """Whether there is time to sleep; then the timer is set for the next request."""
-        due = self._arrivals.due()
-        if due is None:
-            return True
-        wake = due - SPIN_NS
-        if now >= wake:
-            return False
-        if wake != self._armed_ns:
-            self._timer.arm(self._exchanges.start_ns + wake)
-            self._armed_ns = wake
-        return True
-
-    def _look(self, now: int, cpu_ns: int) -> None:
-        self._looked_ns = now
-        closed = self._arrivals.closed_ns
-        if closed is not None and now >= closed and self._exchanges.window_open is None:
-            self._exchanges.close_window()
-            self.window_cpu_ns = time.process_time_ns() - cpu_ns - self.spin_ns
-        for connection in self._pool.refresh(time.monotonic_ns()):
-            self._exchanges.broken(connection, errno.ETIMEDOUT)
-
-    def _finished(self, now: int) -> bool:
-        if self._exchanges.window_open is None:
-            return self._arrivals.opened_ns is None and now >= self._job.lead_in_limit_ns
-        if self._live.drained():
-            self.drained = True
-            return True
-        closed = self._arrivals.closed_ns
-        return closed is not None and now >= closed + self._job.drain_ns
-
-    # -- receiving ---------------------------------------------------------------------------------
 
     def _failed(self, connection: Connection, error: OSError) -> None:
         if not isinstance(error, BlockingIOError):
