@@ -40,7 +40,7 @@ app.kubernetes.io/part-of: goodput
   verbs: [get]
 - apiGroups: [""]
   resources: [configmaps]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [get, list, watch, create, patch, delete, deletecollection]
 - apiGroups: [""]
   resources: [events]
   verbs: [list, create]

@@ -13,9 +13,9 @@ from typing import Any, Final, cast
 
 import kopf
 
-from goodput.operator.cluster.cache import KINDS
+from goodput.operator.cluster.cache import SELECTORS
 from goodput.operator.cluster.desk import Desk, wanted
-from goodput.operator.cluster.names import FIELD_MANAGER, FINALIZER, PLURAL, SWEEP_UID, Owner
+from goodput.operator.cluster.names import FIELD_MANAGER, FINALIZER, PLURAL, Owner
 from goodput.operator.spec.models import GROUP, VERSION
 
 SWEEPS: Final = (GROUP, VERSION, PLURAL)
@@ -59,8 +59,8 @@ def _settings() -> kopf.OperatorSettings:
     settings.watching.server_timeout = 300
     settings.watching.client_timeout = 310
     settings.watching.connect_timeout = 30
-    for group, version, plural in RESOURCES.values():
-        settings.watching.label_selectors[group, version, plural] = SWEEP_UID
+    for kind, resource in RESOURCES.items():
+        settings.watching.label_selectors[resource] = SELECTORS[kind]
     return settings
 
 
@@ -72,7 +72,7 @@ def _sign_in(registry: kopf.OperatorRegistry) -> None:
 
 
 def _watch(registry: kopf.OperatorRegistry, desk: Desk) -> None:
-    for kind in KINDS:
+    for kind in SELECTORS:
         _watch_children(registry, desk, kind)
 
     @kopf.on.event(*SWEEPS, registry=registry, id="sweep")

@@ -56,6 +56,10 @@ class Api:
             if error.status != 404 and not (error.status == 409 and uid is not None):
                 raise
 
+    async def delete_all(self, kind: str, namespace: str, selector: str) -> None:
+        """Delete all objects of a kind with these labels."""
+        await self._json("DELETE", path_of(kind, namespace), labelSelector=selector)
+
     async def get(self, kind: str, namespace: str, name: str) -> Body:
         """The object as it is now."""
         return await self._json("GET", path_of(kind, namespace, name))

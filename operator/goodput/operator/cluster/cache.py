@@ -14,7 +14,14 @@ from goodput.operator.cluster import bodies, names
 from goodput.operator.cluster.bodies import Body
 from goodput.operator.cluster.observe import Children
 
-KINDS: Final = ("Pod", "Job", "Deployment", "ConfigMap")
+SELECTORS: Final = {
+    "Pod": names.SWEEP_UID,
+    "Job": names.SWEEP_UID,
+    "Deployment": names.SWEEP_UID,
+    # Not those with logs and inputs: nothing is read from them, and each has up to a megabyte.
+    "ConfigMap": f"{names.SWEEP_UID},{names.ROLE}={names.MEMORY}",
+}
+"""Label selectors of what is watched, by kind."""
 TOMBSTONES: Final = 4096
 """Objects that are gone, remembered so that a late answer to an earlier write does not bring them back."""
 
@@ -28,8 +35,10 @@ class Cache:
 
     def put(self, kind: str, body: Body) -> bool:
         """An object as it is, or was a moment ago. True where this is news."""
-        sweep, uid = bodies.labels(body).get(names.SWEEP_UID), bodies.uid(body)
-        if not sweep or uid in self._gone:
+        marks, uid = bodies.labels(body), bodies.uid(body)
+        sweep = marks.get(names.SWEEP_UID)
+        unwatched = kind == "ConfigMap" and marks.get(names.ROLE) != names.MEMORY
+        if not sweep or unwatched or uid in self._gone:
             return False
         known = self._found.setdefault(sweep, {}).setdefault(kind, {})
         if uid in known and _version(known[uid]) >= _version(body):
@@ -63,7 +72,7 @@ class Cache:
 
     def children(self, sweep: str) -> Children:
         """All that is there of a sweep."""
-        kinds = {kind: list(self._found.get(sweep, {}).get(kind, {}).values()) for kind in KINDS}
+        kinds = {kind: list(self._found.get(sweep, {}).get(kind, {}).values()) for kind in SELECTORS}
         return Children(kinds["Pod"], kinds["Job"], kinds["Deployment"], kinds["ConfigMap"])
 
     def forget(self, sweep: str) -> None:

@@ -15,7 +15,7 @@ from goodput.operator import status as statuses_of
 from goodput.operator.actions import Action
 from goodput.operator.cluster import bodies, statuses
 from goodput.operator.cluster.bodies import Body
-from goodput.operator.cluster.cache import KINDS
+from goodput.operator.cluster.cache import SELECTORS
 from goodput.operator.cluster.errors import ClusterError, ObjectGoneError
 from goodput.operator.cluster.execute import Executor
 from goodput.operator.cluster.kit import Kit
@@ -164,9 +164,9 @@ class Driver:
     async def _verify(self) -> None:
         if time.monotonic() - self._verified < VERIFY_SECONDS:
             return
-        selector = f"{SWEEP_UID}={self.owner.uid}"
-        for kind in KINDS:
-            listed = await self._api.all_of(kind, self.owner.namespace, selector)
+        for kind, selector in SELECTORS.items():
+            own = f"{selector},{SWEEP_UID}={self.owner.uid}"
+            listed = await self._api.all_of(kind, self.owner.namespace, own)
             if self._cache.replace(kind, self.owner.uid, listed):
                 _log.warning("%s/%s: the watch had missed a %s", self.owner.namespace, self.owner.name, kind)
         self._verified = time.monotonic()

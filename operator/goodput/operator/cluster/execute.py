@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from goodput.operator import actions
 from goodput.operator.actions import Action
@@ -21,6 +21,7 @@ from goodput.operator.sweep import Sweep, TrialId
 from goodput.operator.trialplan import results_target, trial_plan
 from goodput.runner.contract import CanaryInput, ServerFacts
 
+OF_NO_USE: Final = f"{names.ROLE} in ({names.LOGS},{names.INPUT})"
 OfMemory = actions.Remember | actions.Note | actions.SaveLogs | actions.DropLogs
 
 
@@ -68,10 +69,10 @@ class Executor:
             case actions.Note(trial):
                 await self._annotate(owner, trial, memory.as_annotations(action))
             case actions.SaveLogs(trial, final):
-                self._cache.put("ConfigMap", await save_logs(self._api, owner, trial, children))
+                await save_logs(self._api, owner, trial, children)
                 await self._annotate(owner, trial, {names.SAVED_LOGS: "saved" if final else "server"})
             case actions.DropLogs(trial):
-                await self._delete("ConfigMap", owner, names.logs_name(owner, trial))
+                await self._api.delete("ConfigMap", owner.namespace, names.logs_name(owner, trial))
                 await self._annotate(owner, trial, {names.SAVED_LOGS: "uploaded"})
 
     async def copy_answer(self, job: Body, answer: str) -> None:
@@ -130,13 +131,11 @@ class Executor:
 
     async def _clean_up(self, owner: Owner, children: Children) -> None:
         """Delete all children; the memories last, so that a clean-up that was cut short is seen and repeated."""
-        last = [body for body in children.config_maps if bodies.labels(body).get(names.ROLE) == names.MEMORY]
-        first = [body for body in children.config_maps if bodies.labels(body).get(names.ROLE) != names.MEMORY]
+        await self._api.delete_all("ConfigMap", owner.namespace, f"{names.SWEEP_UID}={owner.uid},{OF_NO_USE}")
         for kind, found in (
-            ("ConfigMap", first),
             ("Deployment", children.deployments),
             ("Job", children.jobs),
-            ("ConfigMap", last),
+            ("ConfigMap", children.config_maps),
         ):
             for body in found:
                 if not bodies.deleting(body):

@@ -14,7 +14,7 @@ from goodput.operator.cluster.observe import Children
 from goodput.operator.sweep import TrialId
 
 
-async def save_logs(api: Api, owner: Owner, trial: TrialId, children: Children) -> Body:
+async def save_logs(api: Api, owner: Owner, trial: TrialId, children: Children) -> None:
     """Write the trial's log ConfigMap; what an earlier call saved and is gone by now stays in it."""
     servers = _of(children.pods, trial, names.SERVER)
     runners = _of(children.pods, trial, names.RUNNER)
@@ -34,11 +34,11 @@ async def save_logs(api: Api, owner: Owner, trial: TrialId, children: Children) 
     body = configmaps.files(owner, names.logs_name(owner, trial), names.LOGS, files, trial)
     change: dict[str, object] = {key: body[key] for key in ("data", "binaryData") if key in body}
     try:
-        return await api.patch("ConfigMap", owner.namespace, names.logs_name(owner, trial), change)
+        await api.patch("ConfigMap", owner.namespace, names.logs_name(owner, trial), change)
     except ApiError as error:
         if error.status != 404:
             raise
-    return await api.create(body)
+        await api.create(body)
 
 
 def _of(found: Sequence[Body], trial: TrialId, role: str) -> list[Body]:

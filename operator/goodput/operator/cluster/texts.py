@@ -52,7 +52,8 @@ class Reader:
         owned = {str(one["uid"]) for pod in children.pods for one in bodies.meta(pod).get("ownerReferences") or ()}
         for job in children.jobs:
             uid, status = bodies.uid(job), bodies.status(job)
-            over = status.get("succeeded") or status.get("failed") or status.get("completionTime")
+            stopped = job.get("spec", {}).get("parallelism") == 0
+            over = stopped or status.get("succeeded") or status.get("failed") or status.get("completionTime")
             young = now - bodies.created(job) < REFUSED_AFTER_SECONDS
             asked = now - self._asked.get(uid, 0.0) < ASK_AGAIN_SECONDS
             if uid not in owned and not (over or young or asked or bodies.deleting(job)):

@@ -171,9 +171,11 @@ class World:
         found = [body for (kind, _), body in self.objects.items() if kind == plural]
         return [body for body in found if role is None or bodies.labels(body).get(names.ROLE) == role]
 
-    def json(self, method: str, path: str, body: Any = None, **_: Any) -> Body:
+    def json(self, method: str, path: str, body: Any = None, **query: Any) -> Body:
         self.calls += 1
         plural, name = self._parse(path)
+        if method == "DELETE" and not name:  # the only deletion of many
+            assert query["labelSelector"] == f"{names.SWEEP_UID}={UID},{names.ROLE} in ({names.LOGS},{names.INPUT})"
         found = self._answer(method, plural, name, copy.deepcopy(body))
         if self.calls == self.fail_at:
             raise ApiError(f"{method} {path}: connection lost")
@@ -248,6 +250,11 @@ class World:
             return self._store(plural, body)
         if method == "GET" and not name:
             return {"items": self.of(plural)}
+        if method == "DELETE" and not name:
+            for role in (names.LOGS, names.INPUT):
+                for unused in self.of(plural, role):
+                    del self.objects[plural, unused["metadata"]["name"]]
+            return {}
         if (plural, name) not in self.objects:
             raise ApiError("not found", 404)
         if method == "DELETE":

@@ -71,6 +71,8 @@ def test_a_fresh_list_shows_what_the_watch_missed() -> None:
 def test_contents_of_config_maps_are_not_kept() -> None:
     cache = Cache()
     body = {**job(1), "kind": "ConfigMap", "data": {"trial.json": "{}"}, "binaryData": {"x": "eA=="}}
+    assert not cache.put("ConfigMap", body), "logs and inputs are not watched"
+    body["metadata"]["labels"][names.ROLE] = names.MEMORY
     cache.put("ConfigMap", body)
     (kept,) = cache.children(SWEEP).config_maps
     assert kept.keys() == {"kind", "metadata"}

@@ -40,7 +40,8 @@ class Operator:
     def watch(self) -> None:
         """The watch has caught up."""
         for kind, plural in KINDS.items():
-            self.kit.cache.replace(kind, self.owner.uid, copy.deepcopy(self.world.of(plural)))
+            role = names.MEMORY if kind == "ConfigMap" else None
+            self.kit.cache.replace(kind, self.owner.uid, copy.deepcopy(self.world.of(plural, role)))
 
     async def look(self) -> float:
         return await self.driver.look(copy.deepcopy(self.world.sweep))
@@ -81,6 +82,8 @@ def test_after_the_end_everything_is_deleted(make_world: MakeWorld, owner: Owner
     asyncio.run(janitor.look())
     world.work()
     assert list(world.objects) == [("benchmarksweeps", "t")]
+    janitor.watch()
+    assert not janitor.kit.cache.children(owner.uid).any
 
 
 def test_children_stay_for_as_long_as_was_asked(make_world: MakeWorld, owner: Owner) -> None:
