@@ -35,7 +35,8 @@ def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Inter
 
 def deviation(values: Sequence[float]) -> float:
     """Sample standard deviation (n − 1). Values that are equal but for rounding have none."""
-    sd = float(np.std(values, ddof=1))
+    center = math.fsum(values) / len(values)
+    sd = math.sqrt(math.fsum((value - center) ** 2 for value in values) / (len(values) - 1))
     return 0.0 if sd < 1e-12 * max(abs(value) for value in values) else sd
 
 
@@ -48,6 +49,12 @@ def half_width(sd: float, n: int, tail: float) -> float:
 def t_quantile(probability: float, freedom: int) -> float:
     """Quantile of Student's t."""
     return float(stats.t.ppf(probability, freedom))
+
+
+@cache
+def normal_quantile(probability: float) -> float:
+    """Quantile of the standard normal distribution."""
+    return float(stats.norm.ppf(probability))
 
 
 def ratio_interval(parts: Sequence[float], wholes: Sequence[float]) -> Interval | None:
@@ -68,11 +75,14 @@ def ratio_interval(parts: Sequence[float], wholes: Sequence[float]) -> Interval 
 
 
 def wilson(good: int, attempted: int, confidence: float = CONFIDENCE) -> Interval | None:
-    """Wilson score interval of a share within one cell (this run only); None for an empty set."""
+    """Wilson (1927) score interval of a share within one cell (this run only); None for an empty set."""
     if attempted == 0:
         return None
-    interval = stats.binomtest(good, attempted).proportion_ci(confidence, method="wilson")
-    return float(interval.low), float(interval.high)
+    z2 = normal_quantile((1 + confidence) / 2) ** 2
+    share = good / attempted
+    center = (share + z2 / (2 * attempted)) / (1 + z2 / attempted)
+    half = math.sqrt(z2 * (share * (1 - share) + z2 / (4 * attempted)) / attempted) / (1 + z2 / attempted)
+    return max(0.0, center - half), min(1.0, center + half)
 
 
 def percentile_interval(

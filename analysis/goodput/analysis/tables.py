@@ -25,7 +25,9 @@ def build(rows: Sequence[Row], columns: Columns, spec: SpecDocument) -> pa.Table
     fixed = {"v": SCHEMA_VERSION, "evidence": spec.evidence}
     for row in rows:
         assert row.keys() == columns.keys(), sorted(row.keys() ^ columns.keys())
-    table = pa.Table.from_pylist([fixed | row for row in rows], schema=schema)
+    whole = [fixed | row for row in rows]
+    arrays = [pa.array([row[field.name] for row in whole], type=field.type) for field in schema]
+    table = pa.Table.from_arrays(arrays, schema=schema)
     return table.replace_schema_metadata({"goodput.sweep": spec.folder, "goodput.v": str(SCHEMA_VERSION)})
 
 

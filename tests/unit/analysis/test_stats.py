@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from goodput.analysis import stats
 
@@ -38,6 +39,13 @@ def test_wilson_reference_values() -> None:
     assert stats.wilson(90, 100) == pytest.approx((0.8256, 0.9448), abs=1e-4)
     assert stats.wilson(900, 1000) == pytest.approx((0.8799, 0.9171), abs=1e-4)
     assert stats.wilson(0, 0) is None
+
+
+@given(st.integers(0, 50), st.integers(0, 50))
+def test_wilson_is_that_of_scipy(good: int, bad: int) -> None:
+    if good + bad:
+        expected = binomtest(good, good + bad).proportion_ci(0.95, method="wilson")
+        assert stats.wilson(good, good + bad) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
 def test_ratio_interval_of_equal_blocks_is_the_t_interval_of_their_shares() -> None:
