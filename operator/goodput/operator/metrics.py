@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
 from goodput.operator.actions import Action, Note
 from goodput.operator.observed import Observed
@@ -23,6 +23,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
         self._phases: dict[tuple[str, str], str] = {}
         self._series: dict[tuple[str, str], set[Labels]] = {}
         self._event = time.monotonic()
