@@ -152,7 +152,7 @@ def main() -> None:
     """Print the comparison."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--streams", type=int, nargs="+", default=[64, 512, 1500])
-    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--bare", type=int, metavar="PORT", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -28,7 +28,7 @@ _NS = 1_000_000_000
 @contextmanager
 def sink(tick_seconds: float, cpu: int | None = None) -> Iterator[int]:
     """A running sink; gives its port."""
-    arguments = [sys.executable, "-m", _SINK, str(tick_seconds), *([str(cpu)] if cpu is not None else [])]
+    arguments = [sys.executable, "-P", "-m", _SINK, str(tick_seconds), *([str(cpu)] if cpu is not None else [])]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -26,7 +26,7 @@ class Worker:
         self.index = index
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", _MODULE, str(folder), str(index)],
+                [sys.executable, "-P", "-m", _MODULE, str(folder), str(index)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
