@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 from goodput.analysis.analyze import run_analysis
 from goodput.analysis.answer import answer
 from goodput.analysis.errors import AnalysisError
+from goodput.analysis.packing import unpack
 from goodput.analysis.retry import HOLD_SECONDS, while_store_refuses
 from goodput.analysis.schema import AnalysisAnswer, Document, StatesDocument
 from goodput.analysis.store import Store, open_store
@@ -61,7 +62,7 @@ def run_job(job: JobInput, logs: Path, *, hold_seconds: float = HOLD_SECONDS) ->
 def read_input(path: Path) -> JobInput:
     """The input file. Raises `AnalysisError` where it is not one."""
     try:
-        return JobInput.model_validate_json(path.read_bytes())
+        return JobInput.model_validate_json(unpack(path.read_bytes()))
     except (OSError, ValidationError) as error:
         raise AnalysisError(f"{path}: {error}") from error
 

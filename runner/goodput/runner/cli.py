@@ -13,6 +13,7 @@ from typing import TypeVar
 import click
 from pydantic import ValidationError
 
+from goodput.analysis.packing import unpack
 from goodput.runner.canary import canary
 from goodput.runner.contract import CanaryInput, TrialPlan
 from goodput.runner.errors import RunnerError
@@ -64,7 +65,7 @@ def trial(
     from goodput.runner.status import Board, StatusServer  # noqa: PLC0415
     from goodput.runner.trial import Trial, refused  # noqa: PLC0415
 
-    plan = _read(lambda: TrialPlan.model_validate_json(plan_file.read_bytes()), plan_file)
+    plan = _read(lambda: TrialPlan.model_validate_json(unpack(plan_file.read_bytes())), plan_file)
     spool.mkdir(parents=True, exist_ok=True)
     tempfile.tempdir = str(spool)  # a pod's root is read-only
     stop = Stop()
@@ -88,7 +89,7 @@ def trial(
 @_message
 def canary_command(*, input_file: Path, message: Path) -> None:
     """Write spec.json and check that the store honours create-only. Exit code 0 or 1; the message says why."""
-    answer = canary(_read(lambda: CanaryInput.model_validate_json(input_file.read_bytes()), input_file))
+    answer = canary(_read(lambda: CanaryInput.model_validate_json(unpack(input_file.read_bytes())), input_file))
     message.write_text(answer.model_dump_json(), encoding="utf-8")
     if not answer.ok:
         click.echo(f"{answer.reason}: {answer.message}", err=True)

@@ -96,7 +96,7 @@ class Executor:
         plan = trial_plan(sweep, trial, facts)
         change = {
             "metadata": {"annotations": {names.SERVER_POD: facts.pod_uid}},
-            "data": {names.TRIAL_FILE: plan.to_json().decode()},
+            **configmaps.contents({names.TRIAL_FILE: plan.to_json()}),
         }
         await self._patch("ConfigMap", owner, names.memory_name(owner, trial), change)
         image = sweep.spec.runner.image or self._images.runner

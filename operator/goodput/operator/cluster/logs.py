@@ -16,6 +16,8 @@ SERVER_LOG: Final = "server.log.zst"
 RUNNER_LOG: Final = "runner.log.zst"
 EVENTS: Final = "events.json"
 PODS: Final = "pod.json"
+PLAN_BYTES: Final = 60 << 10
+"""A trial's plan is kept with its logs unless it is larger: it is read for a look, and can be derived again."""
 TARGET: Final = "target"
 """Names the folder in the store that the analysis puts the files into."""
 #: Bytes of each file; together at most 900 KiB (DESIGN §4.1), below the API server's 1 MiB for a ConfigMap.

@@ -26,9 +26,10 @@ async def save_logs(api: Api, owner: Owner, trial: TrialId, children: Children) 
     files = {name: logs.packed(text, logs.LIMITS[name]) for name, text in found.items() if text}
     if servers or runners:
         files[logs.PODS] = logs.description([*servers, *runners])
-    plan = await api.get("ConfigMap", owner.namespace, names.memory_name(owner, trial))
-    if names.TRIAL_FILE in (plan.get("data") or {}):
-        files[names.TRIAL_FILE] = plan["data"][names.TRIAL_FILE].encode()
+    memory = await api.get("ConfigMap", owner.namespace, names.memory_name(owner, trial))
+    plan = configmaps.read(memory, names.TRIAL_FILE)
+    if plan is not None and len(plan) <= logs.PLAN_BYTES:
+        files[names.TRIAL_FILE] = plan
     files[logs.TARGET] = trial.folder.encode()
     files[logs.EVENTS] = logs.events(await _events(api, owner, [*parents, *servers, *runners]))
     body = configmaps.files(owner, names.logs_name(owner, trial), names.LOGS, files, trial)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from kubernetes import client
 
 from goodput.analysis.job import JobInput
-from goodput.analysis.schema import StatesDocument
+from goodput.analysis.packing import unpack
+from goodput.analysis.schema import CellWithoutResult, StatesDocument
 from goodput.operator.actions import StartAnalysis
 from goodput.operator.cluster import names
 from goodput.operator.cluster.errors import TemplateError
@@ -18,8 +20,8 @@ from goodput.operator.cluster.manifests import configmaps, runner, server, tasks
 from goodput.operator.cluster.manifests.merge import merge_template
 from goodput.operator.cluster.names import Owner
 from goodput.operator.sweep import Sweep, TrialId
-from goodput.operator.trialplan import trial_plan
-from goodput.runner.contract import ServerFacts, TrialPlan
+from goodput.operator.trialplan import results_target, trial_plan
+from goodput.runner.contract import CanaryInput, ServerFacts, TrialPlan
 
 Body = dict[str, Any]
 Make = Callable[..., Any]
@@ -282,6 +284,33 @@ def test_files_that_are_no_text_become_binary(owner: Owner) -> None:
     body = configmaps.files(owner, "f", names.INPUT, {"a": b"text", "b": b"\xff\x00"})
     assert body["data"] == {"a": "text"}
     assert body["binaryData"] == {"b": "/wA="}
+
+
+def test_a_file_that_is_large_is_packed_and_read_back(owner: Owner) -> None:
+    large = b'{"cells": "' + b"abc " * 500_000 + b'"}'
+    body = configmaps.files(owner, "f", names.INPUT, {"a": large, "b": b"{}"})
+    assert len(json.dumps(body)) < 1 << 20
+    assert unpack(b64decode(body["binaryData"]["a"])) == large
+    assert [configmaps.read(body, name) for name in ("a", "b", "c")] == [large, b"{}", None]
+
+
+def test_the_largest_sweep_fits_its_config_maps(make_sweep: Make) -> None:
+    values = [str(number) for number in range(1024, 1024 + 30)]
+    grid = {"max_num_batched_tokens": values, "block_size": [16, 32], "seed": list(range(1, 17))}
+    work = {"promptTokens": [64], "outputTokens": [8], "requestRate": [1, 2, 3, 4], "window": {"duration": "3s"}}
+    sweep = make_sweep(configs={"grid": grid}, workload=work, plan={"blocks": {"min": 5}, "sentinel": "off"})
+    assert sweep.planned_cells > 19_000
+    cells = tuple(
+        CellWithoutResult(config=config.id, load=step.load.id, block=block, state="not_run", reason="Cancelled")
+        for config in sweep.configs
+        for step in sweep.loads
+        for block in sweep.blocks
+    )
+    action = StartAnalysis(generation=1, block=None, states=StatesDocument(generation=1, cells=cells))
+    owner = Owner.of(sweep)
+    canary = {"canary.json": CanaryInput(results=results_target(sweep), spec=sweep.document()).to_json()}
+    for data in (tasks.analysis_input(sweep, action), canary):
+        assert len(json.dumps(configmaps.files(owner, "f", names.INPUT, data))) < 1 << 20
 
 
 def test_no_manifest_holds_a_secrets_value(make_sweep: Make, make_vllm: Make) -> None:

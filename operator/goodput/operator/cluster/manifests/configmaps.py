@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import base64
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from typing import Any
 
+from goodput.analysis.packing import pack, unpack
 from goodput.operator.cluster import names
 from goodput.operator.cluster.manifests import base
 from goodput.operator.cluster.manifests.base import Body
@@ -27,21 +29,31 @@ def memory(owner: Owner, trial: TrialId, order: int) -> Body:
 
 
 def files(owner: Owner, name: str, role: str, data: Mapping[str, bytes], trial: TrialId | None = None) -> Body:
-    """Files for a volume. What is not text is stored as binaryData."""
-    text: dict[str, str] = {}
-    binary: dict[str, str] = {}
-    for key, content in data.items():
-        try:
-            text[key] = content.decode()
-        except UnicodeDecodeError:
-            binary[key] = base64.b64encode(content).decode()
-    body: Body = {
+    """Files for a volume."""
+    return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": base.metadata(owner, name, names.labels(owner, role, trial)),
+        **contents(data),
     }
-    if text:
-        body["data"] = text
-    if binary:
-        body["binaryData"] = binary
-    return body
+
+
+def contents(data: Mapping[str, bytes]) -> Body:
+    """Files as parts of a ConfigMap, packed where they are large. What is not text becomes binaryData."""
+    text: dict[str, str] = {}
+    binary: dict[str, str] = {}
+    for key, content in data.items():
+        packed = pack(content)
+        try:
+            text[key] = packed.decode()
+        except UnicodeDecodeError:
+            binary[key] = b64encode(packed).decode()
+    return {name: found for name, found in (("data", text), ("binaryData", binary)) if found}
+
+
+def read(body: Mapping[str, Any], key: str) -> bytes | None:
+    """A file of a ConfigMap, unpacked; None where there is none."""
+    text, binary = (body.get("data") or {}).get(key), (body.get("binaryData") or {}).get(key)
+    if text is not None:
+        return str(text).encode()
+    return unpack(b64decode(binary)) if binary is not None else None
