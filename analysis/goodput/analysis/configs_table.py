@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
@@ -57,25 +58,28 @@ REST: Columns = {
 def configs_table(result: AnalysisResult) -> pa.Table:
     """The table, as the spec lists the configs. ``score``: per second, per GPU where GPU counts differ."""
     flags, values = flag_cells(result.spec.configs, [*IDS, *REST])
-    rows = [_row(result, config, values[config.id]) for config in result.spec.configs]
+    cells: dict[str, list[Cell]] = {config.id: [] for config in result.spec.configs}
+    for cell in result.cells:
+        cells[cell.document.key.config].append(cell)
+    planned = Counter(cell.key.config for cell in result.planned)
+    rows = [
+        _row(result, config, cells[config.id]) | values[config.id] | {"cells_planned": planned[config.id]}
+        for config in result.spec.configs
+    ]
     return build(rows, {**IDS, **flags, **REST}, result.spec)
 
 
-def _row(result: AnalysisResult, config: Config, flags: Row) -> Row:
-    cells = [cell for cell in result.cells if cell.document.key.config == config.id]
-    planned = [cell for cell in result.planned if cell.key.config == config.id]
+def _row(result: AnalysisResult, config: Config, cells: Sequence[Cell]) -> Row:
     trials = [trial for trial in result.states.trials if trial.config == config.id]
     return {
         "config": config.id,
         "engine": config.engine,
         "kind": config.kind,
-        **flags,
         "reference": config.id == result.spec.reference,
         "gpus": config.gpus,
         "verdict": result.standing(config.id),
         "score": result.decision.scores[config.id].value,
         "chosen_loads": " ".join(result.chosen(config.id)) or None,
-        "cells_planned": len(planned),
         "cells_measured": len(cells),
         "trials": len(trials),
         "failure_reasons": _distinct(trial.reason for trial in trials),

@@ -44,7 +44,8 @@ def _numbers(rows: Sequence[Row], axis: Axis) -> set[float]:
 
 
 def _latency_plot(result: AnalysisResult, rows: Sequence[Row], axis: Axis, load: Load, index: int) -> Plot | None:
-    found = [row for row in rows if row["load"] == load.id and row["blocks"] and row[axis.column] is not None]
+    load_id = load.id
+    found = [row for row in rows if row["load"] == load_id and row["blocks"] and row[axis.column] is not None]
     ttft = "ttft" if load.arrival == "closed" else "scheduled_ttft"
     if not any(row[f"{ttft}_p95_seconds"] is not None for row in found):
         return None
