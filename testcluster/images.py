@@ -29,19 +29,24 @@ def build_and_load(layout: Layout) -> None:
         return
     packages.install()
     with ownership.locked(layout, "images"):
-        for target, name in cluster.images.items():
-            _refresh(Builder(layout), Containerd(layout), target, name)
+        builder = Builder(layout)
+        fresh = [_refresh(builder, Containerd(layout), *item) for item in cluster.images.items()]
+        if any(fresh):
+            builder.prune()
 
 
-def _refresh(builder: Builder, runtime: Containerd, target: str, name: str) -> None:
-    """Build one image when its inputs changed, and load it when that gave another image than the one loaded."""
+def _refresh(builder: Builder, runtime: Containerd, target: str, name: str) -> bool:
+    """Build one image when its inputs changed, and load it when that gave another image than the one loaded.
+
+    Returns whether it was built.
+    """
     record = builder.layout.containerd_root / f"goodput-{target}.json"
     before = json.loads(record.read_text()) if record.exists() else {}
     inputs, loaded = input_hash(target), runtime.images().get(name)
     there = loaded is not None and before.get("digest") == loaded
     if there and before["inputs"] == inputs:
         say(f"{name}: unchanged")
-        return
+        return False
     with step(f"{name}: building"):
         image = builder.build(target, name)
     if there and before.get("image") == image:
@@ -51,6 +56,7 @@ def _refresh(builder: Builder, runtime: Containerd, target: str, name: str) -> N
             builder.load(name, runtime)
     after = {"inputs": inputs, "image": image, "digest": runtime.images()[name]}
     record.write_text(json.dumps(after))
+    return True
 
 
 def input_files(target: str, root: Path = REPOSITORY) -> list[Path]:
@@ -108,6 +114,11 @@ class Builder:
             options += [f"--volume={CERTIFICATES}:{BUILD_CA}:ro", f"--build-arg=PIP_CERT={BUILD_CA}"]
         self.buildah("bud", *options, ".")
         return self.buildah("images", "--quiet", "--no-trunc", name).strip()
+
+    def prune(self) -> None:
+        """Delete what earlier builds left and no image holds, but for the stage that every build starts from."""
+        self.build("tools", "localhost/goodput-tools:dev")
+        self.buildah("rmi", "--prune")
 
     def load(self, name: str, runtime: Containerd) -> None:
         """Copy one image into containerd: its manifest, and the layers that containerd does not have."""
