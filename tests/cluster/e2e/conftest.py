@@ -69,7 +69,7 @@ class Bench:
             },
             "slo": {"ttft": "500ms", "tpot": "100ms"},
             "plan": plan,
-            "runner": {"image": self.info.images["runner"], "resources": {"requests": {"cpu": "200m"}}},
+            "runner": {"image": self.info.images["runner"]},
             "results": {
                 "uri": self.uri,
                 "endpoint": self.endpoint,
@@ -125,6 +125,12 @@ class Bench:
         """Wait for the end of the sweep."""
         ends = {"Succeeded", "PartiallyFailed", "Failed", "Cancelled"}
         return self.wait(lambda status: status.get("phase") in ends, timeout, name)
+
+    def succeeded(self, timeout: int = 180) -> Body:
+        """Wait for the end, which must be Succeeded."""
+        status = self.finished(timeout)
+        assert status["phase"] == "Succeeded", f"{json.dumps(status, indent=1)}\n{self.describe()}"
+        return status
 
     def step(self, wanted: str, timeout: int = 90) -> Body:
         """Wait until a trial is in this step, such as ``measuring``."""
@@ -232,6 +238,9 @@ def operator(cluster: ClusterInfo) -> None:
         ],
         check=True,
     )
+    kubectl = [cluster.kubectl, "--kubeconfig", cluster.kubeconfig, "-n", SYSTEM, "rollout"]
+    subprocess.run([*kubectl, "restart", "deploy/goodput"], check=True)  # the tag stays, the image may be another
+    subprocess.run([*kubectl, "status", "deploy/goodput", "--timeout=120s"], check=True)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ Requests = dict[Cell, tuple[str, str]]
 def test_both_doors_send_the_same_requests(bench: Bench, tmp_path: Path) -> None:
     body = bench.sweep(budgets=[1024, 4096], rates=[4, 6], blocks=1)
     bench.apply(body)
-    assert bench.finished(180)["phase"] == "Succeeded"
+    bench.succeeded()
     clustered = _requests({key: bench.read(key) for key in bench.stored()})
 
     spec = tmp_path / "sweep.yaml"

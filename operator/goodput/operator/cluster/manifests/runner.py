@@ -30,7 +30,8 @@ SPOOLED_CELLS: Final = 4
 BASE_BYTES: Final = 256 << 20
 #: Of the pod's storage not for the spool: logs, temporary files.
 SLACK_BYTES: Final = 128 << 20
-DEFAULTS: Final = {"requests": {"cpu": "500m", "memory": "256Mi"}}
+#: A whole CPU: the kernel shares by requests, and a client that waits for its turn sends late.
+DEFAULTS: Final = {"requests": {"cpu": "1", "memory": "256Mi"}}
 
 
 def runner_job(sweep: Sweep, trial: TrialId, plan: TrialPlan, *, image: str) -> Body:
