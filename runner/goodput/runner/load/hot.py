@@ -27,7 +27,6 @@ ANCILLARY_BYTES = 128
 SPOOL_PIECES = 4096  # written at once: some 600 kB
 SPIN_NS = 300_000  # how long before a planned time waking is asked for: what waking may take
 LOOK_NS = 50_000_000  # how often idle connections, deadlines and the other workers are looked at
-_LOOK_SECONDS = LOOK_NS / 1e9
 _CR = 13
 
 
@@ -75,7 +74,7 @@ class HotLoop:
                 act_ns = self._act(now)
                 if self._ended:
                     return
-            self._take(poll(_LOOK_SECONDS) if act_ns > now else self._spin(), control)
+            self._take(poll((act_ns - now) / 1e9) if act_ns > now else self._spin(), control)
             if len(exchanges.spool) >= SPOOL_PIECES:
                 exchanges.flush()
 
@@ -93,7 +92,7 @@ class HotLoop:
             self._ended = self._finished(now)
         due = arrivals.due()
         look = self._looked_ns + LOOK_NS
-        if due is None or due - SPIN_NS >= look:
+        if due is None:
             return look
         wake = due - SPIN_NS
         if wake <= now:
@@ -101,7 +100,7 @@ class HotLoop:
         if wake != self._armed_ns:
             self._timer.arm(self._exchanges.start_ns + wake)
             self._armed_ns = wake
-        return wake
+        return min(wake, look)
 
     def _spin(self) -> list[tuple[int, int]]:
         before = time.thread_time_ns()

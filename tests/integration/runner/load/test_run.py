@@ -298,3 +298,12 @@ def test_targets() -> None:
 
 def test_the_client_knows_its_ceiling() -> None:
     assert measure_ceiling(0.5) > 1000
+
+
+def test_a_send_is_not_put_off_by_an_answer_that_wakes_the_loop_before_it(golden: Golden, run_cell: RunCell) -> None:
+    # After an answer the loop slept on past its next look-around, and past a send that fell due just behind it.
+    load = open_load(20, 120).model_copy(update={"arrival": "poisson"})
+    cell = run_cell(golden(default=stream_with_waits()).port, load, lead_in=0)
+    rows = cell.requests.to_pylist()
+    late = [row for row in rows if row["sent_s"] is not None and row["sent_s"] - row["planned_s"] > 0.005]
+    assert len(late) <= 0.04 * len(rows)
