@@ -67,8 +67,10 @@ cluster-down: ## Stop it and leave nothing behind
 cluster-demo: $(VENV)/dev image ## Chart, operator, a sweep by kubectl, tables read back from the S3 server
 	$(BIN)/python examples/cluster_demo.py
 
-bench: $(VENV)/dev ## Speed, printed as ratios within one run
-	$(BIN)/python -m bench
+bench: $(VENV)/dev ## Speed, printed as ratios within one run (the operator's times need `make cluster-demo` first)
+	$(BIN)/python bench/grid.py
+	$(BIN)/python bench/client.py
+	$(BIN)/python bench/operator_times.py
 
 clean: ## Remove the environment and local results
 	rm -rf $(VENV) .goodput results

@@ -100,11 +100,10 @@ def test_cancel_keeps_what_was_measured(bench: Bench) -> None:
 
 
 def test_a_wrong_flag_fails_one_config_and_not_the_sweep(bench: Bench) -> None:
-    # the budget is below max_num_seqs of one config only: the server refuses to start
+    # a share of the KV cache above 1: only the server can tell that it makes no sense
     body = bench.sweep()
-    body["spec"]["engines"][0]["args"].pop("max_num_seqs")
     body["spec"]["configs"] = {
-        "list": [{"max_num_batched_tokens": 2048}, {"max_num_batched_tokens": 2048, "block_size": "17x"}]
+        "list": [{"max_num_batched_tokens": 2048}, {"max_num_batched_tokens": 2048, "watermark": "2.0"}]
     }
     bench.apply(body)
     status = bench.finished(180)
