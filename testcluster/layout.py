@@ -137,7 +137,7 @@ def from_environment(env: Mapping[str, str] | None = None) -> Layout:
     if not text.isdecimal() or int(text) > MAX_INDEX:
         raise ClusterError(f"GOODPUT_CLUSTER_INDEX={text}: give a number from 0 to {MAX_INDEX}")
     index = int(text)
-    home = Path(env.get("HOME") or "/root")
+    home = Path(env.get("HOME") or Path.home())
     cache = Path(env.get("GOODPUT_CACHE") or home / ".cache/goodput").absolute()
     default = cache / ("cluster" if index == 0 else f"cluster{index}")
     return Layout(cache=cache, state=Path(env.get("GOODPUT_CLUSTER_DIR") or default).absolute(), index=index)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import time
@@ -100,7 +99,7 @@ class Starter:
                         stderr=log,
                         start_new_session=True,
                         cwd=self.layout.state,
-                        env={"PATH": SYSTEM_PATH, "HOME": os.environ.get("HOME", "/root"), **item.env},
+                        env={"PATH": SYSTEM_PATH, "HOME": str(self.layout.state), **item.env},
                     )
                 processes.write_pid_file(self.layout.run / f"{item.name}.pid", child.pid, argv)
                 child.returncode = 0  # it outlives this program: not ours to wait for
