@@ -13,20 +13,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from testcluster.layout import from_environment
+
 FORBIDDEN = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 
 
 def kill(argument: str) -> int:
-    """SIGKILL every process on this machine with this command-line argument; returns how many there were."""
+    """SIGKILL every container's process with this program name or argument; returns how many there were.
+
+    Only processes in the pods' control groups of this cluster: nothing else on the machine is touched.
+    """
+    pods = f"/{from_environment().name}/kubepods/"
     killed = 0
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         try:
             arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            inside = pods in (entry / "cgroup").read_text()
         except OSError:
             continue
-        if any(Path(part.decode(errors="replace")).name == argument for part in arguments[:3]):
+        if inside and any(Path(part.decode(errors="replace")).name == argument for part in arguments[:3]):
             os.kill(int(entry.name), signal.SIGKILL)
             killed += 1
     return killed

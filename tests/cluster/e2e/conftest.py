@@ -179,8 +179,13 @@ class Bench:
         return [key for key in self.stored() if key.endswith("/_RESULT.json")]
 
     def commits(self) -> list[Body]:
-        """Every attempt that was committed, valid or void."""
-        return [json.loads(self.read(key)) for key in self.stored() if key.endswith("/_COMMIT.json")]
+        """Every attempt that was committed, valid or void, but for ScheduleLag.
+
+        The whole cluster shares the cores of this machine: a busy moment voids a cell, rightly, and another attempt
+        follows. No test is about that.
+        """
+        found = [json.loads(self.read(key)) for key in self.stored() if key.endswith("/_COMMIT.json")]
+        return [commit for commit in found if commit["reason"] != "ScheduleLag"]
 
     def read(self, key: str) -> bytes:
         return bytes(self.store.get(key).bytes())
