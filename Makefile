@@ -78,11 +78,11 @@ clean: ## Remove the environment and local results
 $(VENV)/local: $(SOURCES)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --require-hashes -r constraints/local.txt
-	$(PIP) install --require-hashes -r constraints/build.txt
+	$(PIP) install --no-compile --require-hashes -r constraints/local.txt
+	$(PIP) install --no-compile --require-hashes -r constraints/build.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
 	touch $@
 
 $(VENV)/dev: $(VENV)/local
-	$(PIP) install --require-hashes -r constraints/dev.txt
+	$(PIP) install --no-compile --require-hashes -r constraints/dev.txt
 	touch $@

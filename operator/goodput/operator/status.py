@@ -97,11 +97,11 @@ def _live(view: View) -> list[tuple[TrialId, Trial]]:
 
 
 def step_name(trial: Trial) -> str:
-    """What a trial is doing, in one word: the runner's own where it says so."""
+    """What a trial is doing, in one word: the runner's own where it says so, ``running`` where it does not."""
     if trial.memory.ended is not None:
         return "stopping"
     if trial.runner is not None:
-        return trial.runner.status.step if trial.runner.status is not None else "measuring"
+        return trial.runner.status.step if trial.runner.status is not None else "running"
     if trial.server is None:
         return "pending"
     return "queued" if trial.server.waiting is not None else "starting"
