@@ -26,7 +26,7 @@ def test_both_doors_send_the_same_requests(bench: Bench, tmp_path: Path) -> None
     spec = tmp_path / "sweep.yaml"
     spec.write_text(yaml.safe_dump(body))
     results = tmp_path / "results"
-    command = [sys.executable, "-m", "goodput.operator.cli", "run", str(spec), "--plain"]
+    command = [str(Path(sys.executable).with_name("goodput")), "run", str(spec), "--plain"]
     command += ["--results", results.as_uri(), "--state-dir", str(tmp_path / "state")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
