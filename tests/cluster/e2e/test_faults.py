@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from kubernetes import client
@@ -40,10 +41,12 @@ def test_a_deleted_server_pod_voids_its_cell_and_gives_a_new_attempt(bench: Benc
     pod = bench.pods("server")[0]
     bench.core.delete_namespaced_pod(pod.metadata.name, bench.namespace, grace_period_seconds=0)
     bench.succeeded(240)
-    voids = [commit for commit in bench.commits() if commit["outcome"] == "void"]
-    assert voids
-    assert voids[0]["reason"] in {"ServerGone", "ServerRestarted"}
+    voids = [commit["reason"] for commit in bench.commits() if commit["outcome"] == "void"]
+    assert set(voids) <= {"ServerGone", "ServerRestarted", "RunnerStopped"}, "whoever saw it first: runner or driver"
     assert len(bench.results()) == 1
+    key = next(key for key in bench.stored() if key.endswith("/states.json"))
+    reasons = [trial["reason"] for trial in json.loads(bench.read(key))["trials"]]
+    assert {"ServerGone", "ServerRestarted"} & set(reasons), "the driver names the cause"
     bench.gone()
 
 
