@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from goodput.analysis import ids
-from goodput.analysis.metrics import good_mask
+from goodput.analysis.metrics import judge, request_metrics
 from goodput.analysis.schema import Config, Load, Slo
 from goodput.runner.contract import Outcome, PlannedLoad, ResultsTarget, ServerFacts, TrialPlan
 
@@ -96,7 +96,8 @@ def _cell(results: Path) -> dict[str, Any]:
     document = next(results.rglob("cell.json"))
     cell: dict[str, Any] = json.loads(document.read_text())
     requests = pq.read_table(document.with_name("requests.parquet"))
-    cell["attainment"] = good_mask(requests, SLO, open_loop=True).sum() / cell["counts"]["attempted"]
+    judgement = judge(request_metrics(requests), SLO, open_loop=True)
+    cell["attainment"] = judgement.good / judgement.attempted
     return cell
 
 

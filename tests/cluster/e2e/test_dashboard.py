@@ -1,11 +1,13 @@
-"""Every query of the dashboard returns data on a real Prometheus that scraped a sweep by its pods' annotations."""
+"""Every query of the dashboard returns data on a real Prometheus that scraped the pods of a sweep."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -24,33 +26,39 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[3]
 DASHBOARD = ROOT / "charts/goodput/dashboards/sweep-live.json"
 START_S = 30.0
-LABELS = "__meta_kubernetes_pod_label_"
-ANNOTATIONS = "__meta_kubernetes_pod_annotation_prometheus_io_"
+SCRAPE = "prometheus.io/"
 
 
-def settings(kubeconfig: str) -> dict[str, Any]:
-    """The usual way to scrape by annotations."""
-    return {
-        "global": {"scrape_interval": "1s"},
-        "scrape_configs": [
-            {
-                "job_name": "pods",
-                "kubernetes_sd_configs": [{"role": "pod", "kubeconfig_file": kubeconfig}],
-                "relabel_configs": [
-                    {"source_labels": [f"{ANNOTATIONS}scrape"], "regex": "true", "action": "keep"},
-                    {
-                        "source_labels": ["__meta_kubernetes_pod_ip", f"{ANNOTATIONS}port"],
-                        "regex": "(.+);(.+)",
-                        "replacement": "$1:$2",
-                        "target_label": "__address__",
-                    },
-                    {"source_labels": [f"{ANNOTATIONS}path"], "target_label": "__metrics_path__"},
-                    {"source_labels": ["__meta_kubernetes_namespace"], "target_label": "namespace"},
-                    {"regex": f"{LABELS}(.+)", "action": "labelmap"},
-                ],
-            }
-        ],
+def settings(targets: Path) -> dict[str, Any]:
+    """Debian's Prometheus knows no Kubernetes: the pods to scrape are read from a file that `follow_pods` writes."""
+    job = {
+        "job_name": "pods",
+        "honor_labels": True,
+        "file_sd_configs": [{"files": [str(targets)], "refresh_interval": "1s"}],
     }
+    path = {"source_labels": ["__path"], "target_label": "__metrics_path__"}
+    return {"global": {"scrape_interval": "1s"}, "scrape_configs": [{**job, "relabel_configs": [path]}]}
+
+
+def follow_pods(core: Any, targets: Path, ended: threading.Event) -> None:
+    """What Kubernetes discovery by annotations does: address, path, namespace and labels of each pod to scrape."""
+    while not ended.wait(0.5):
+        found = [
+            {
+                "targets": [f"{pod.status.pod_ip}:{pod.metadata.annotations[SCRAPE + 'port']}"],
+                "labels": {
+                    **{re.sub(r"\W", "_", key): value for key, value in (pod.metadata.labels or {}).items()},
+                    "namespace": pod.metadata.namespace,
+                    "pod": pod.metadata.name,
+                    "__path": pod.metadata.annotations.get(SCRAPE + "path", "/metrics"),
+                },
+            }
+            for pod in core.list_pod_for_all_namespaces().items
+            if pod.status.pod_ip and (pod.metadata.annotations or {}).get(SCRAPE + "scrape") == "true"
+        ]
+        partial = targets.with_suffix(".new")
+        partial.write_text(json.dumps(found))
+        partial.rename(targets)
 
 
 @dataclass(frozen=True)
@@ -79,14 +87,20 @@ def prometheus(bench: Bench, tmp_path: Path) -> Iterator[Prometheus]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     config = tmp_path / "prometheus.yml"
-    config.write_text(yaml.safe_dump(settings(bench.info.kubeconfig)))
+    targets = tmp_path / "targets.json"
+    targets.write_text("[]")
+    config.write_text(yaml.safe_dump(settings(targets)))
+    ended = threading.Event()
+    follower = threading.Thread(target=follow_pods, args=(bench.core, targets, ended), daemon=True)
     command = [bench.info.prometheus, f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'data'}"]
     log = (tmp_path / "log").open("w")
     with log, subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], stderr=log) as process:
         try:
             _ready(f"http://127.0.0.1:{port}/-/ready", process)
+            follower.start()
             yield Prometheus(f"http://127.0.0.1:{port}", time.time())
         finally:
+            ended.set()
             process.terminate()
 
 
