@@ -130,6 +130,11 @@ def _estimate(view: View, stands: Standing, found: Estimate) -> Status:
     return {**written, "finishBy": timestamp(said if keep and said is not None else finish)}
 
 
+def _brief(value: float | None) -> float | None:
+    """Four decimals: the status is read by people; the tables have every digit."""
+    return None if value is None else round(value, 4)
+
+
 def _leaders(view: View) -> Status:
     answer = latest_answer(view)
     if answer is None:
@@ -146,8 +151,8 @@ def _leaders(view: View) -> Status:
             "args": dict(config.swept),
             "verdict": answer.verdict,
             "load": answer.best.load,
-            "goodput": answer.best.goodput,
-            "interval": None if answer.best.interval is None else list(answer.best.interval),
+            "goodput": _brief(answer.best.goodput),
+            "interval": None if answer.best.interval is None else [_brief(end) for end in answer.best.interval],
         }
         written["best"] = {name: value for name, value in best.items() if value is not None}
     if answer.top:
