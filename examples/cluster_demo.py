@@ -45,8 +45,11 @@ class Shell:
         command = [self.cluster.kubectl, "--kubeconfig", self.cluster.kubeconfig, "-n", NAMESPACE]
         line = ""
         with subprocess.Popen([*command, "get", "bsw", name, "-w"], stdout=subprocess.PIPE, text=True) as watcher:
+            before = ""
             for line in watcher.stdout or ():
-                print(line, end="", flush=True)
+                if line.split()[:-1] != before.split()[:-1]:  # all but the age
+                    print(line, end="", flush=True)
+                before = line
                 if any(end in line.split() for end in ENDS):
                     watcher.terminate()
                     break
@@ -66,6 +69,8 @@ def main() -> None:
     tables(cluster, status["resultsURI"])
     shell.run("kubectl", "-n", NAMESPACE, "delete", "bsw", name, "--wait")
     kinds = "pods,jobs,deployments,configmaps"
+    waiting = ["wait", "--for=delete", kinds, "-l", "goodput.dev/sweep", "--timeout=120s"]
+    shell.run("kubectl", "-n", NAMESPACE, *waiting)  # the garbage collector works in the background
     left = shell.run("kubectl", "-n", NAMESPACE, "get", kinds, "-l", "goodput.dev/sweep", "-o", "name")
     if left or "Succeeded" not in last:
         sys.exit(f"left behind: {left or 'nothing'}; last line: {last}")
