@@ -49,8 +49,8 @@ lifecycle: $(VENV)/dev ## Stop, kill and restart the test cluster itself
 check: lint types layers unit ## Lint, types, import layers, unit tests
 
 lint: $(VENV)/dev ## ruff
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check --no-cache .
+	$(BIN)/ruff format --no-cache --check .
 
 types: $(VENV)/dev ## mypy, strict, tests included
 	$(BIN)/mypy

@@ -9,7 +9,6 @@ import re
 from typing import Final
 
 from goodput.operator.classify import classify_log
-
 from goodput.operator.cluster import bodies
 from goodput.operator.cluster.bodies import Body
 from goodput.operator.observed import Failure
