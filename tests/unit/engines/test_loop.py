@@ -123,6 +123,9 @@ def test_giving_up_tells_everybody() -> None:
         await sinks[0].first.wait()
         loop.abort_all()
         assert all(sink.given_up for sink in sinks)
+        loop.submit(
+            request(6), Sink()
+        )  # aborts take effect when the step that runs has ended: one more request sees that
         await loop.wait_idle()
 
     assert run(story).stats.finished["abort"] == 6

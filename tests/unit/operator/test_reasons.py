@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from goodput.operator import reasons
 from goodput.operator.reasons import REASONS
 from goodput.runner import errors, validity
+from goodput.runner.load import errors as load_errors
 from goodput.runner.stop import RUNNER_STOPPED, TRIAL_DEADLINE
 
 
@@ -18,6 +19,7 @@ def _all(kind: type[errors.RunnerError]) -> Iterator[type[errors.RunnerError]]:
 
 def test_every_reason_of_the_runner_is_known() -> None:
     said = {kind.reason for kind in _all(errors.RunnerError) if isinstance(kind.__dict__.get("reason"), str)}
+    assert load_errors.TargetError.reason in said, "the load client's errors are among them"
     said |= {name for name, _ in validity.RULES} | {RUNNER_STOPPED, TRIAL_DEADLINE}
     assert said - REASONS.keys() == set()
 
