@@ -15,6 +15,7 @@ from goodput.analysis.goodput_table import gpu_seconds, load_cells
 from goodput.analysis.metrics import rate
 from goodput.analysis.planned import PlannedCell
 from goodput.analysis.result import AnalysisResult
+from goodput.analysis.schema import Slo
 from goodput.analysis.tables import BOOL, FLOAT, INT, TEXT, Columns, Row, build, flag_cells
 
 STATE: Columns = {"block": TEXT, "sentinel": BOOL, "state": TEXT, "reason": TEXT, "attempt": INT, "void_attempts": INT}
@@ -55,21 +56,53 @@ LATENCY: Columns = {
 SERVER = {
     "preemptions": "preemptions",
     "kv_cache_usage_mean_ratio": "kv_usage_mean",
+    "kv_cache_usage_p95_ratio": "kv_usage_p95",
     "kv_cache_usage_max_ratio": "kv_usage_max",
     "running_mean": "running_mean",
+    "running_p95": "running_p95",
     "running_max": "running_max",
     "waiting_mean": "waiting_mean",
+    "waiting_p95": "waiting_p95",
     "waiting_max": "waiting_max",
     "prefix_hit_ratio": "prefix_hit_ratio",
 }
 """Column → field of `schema.ServerColumns`."""
+HISTOGRAMS = ("ttft", "tpot", "itl", "e2e", "queue")
+"""The server's own, over the whole cell: exact means, and exact shares where a limit of the SLO is an edge."""
+LIMITED = ("ttft", "tpot", "itl", "e2e")
+SERVED: Columns = {
+    "server_samples": INT,
+    "server_incomplete": TEXT,
+    "server_requests": INT,
+    "client_requests": INT,
+    "counts_agree": BOOL,
+    **{f"server_{name}_mean_seconds": FLOAT for name in HISTOGRAMS},
+    **{f"server_{name}_within_slo_ratio": FLOAT for name in LIMITED},
+}
+CLIENT = {
+    "send_lag_p50_seconds": "send_lag_p50_seconds",
+    "send_lag_p99_seconds": "send_lag_p99_seconds",
+    "send_lag_max_seconds": "send_lag_max_seconds",
+    "client_cpu_seconds": "cpu_seconds",
+    "client_ceiling_events_per_second": "ceiling_events_per_second",
+    "client_used_ratio": "used_ratio",
+}
+"""Column → field of `schema.Client`."""
+COUNTED = {
+    "client_processes": "processes",
+    "client_reads": "reads",
+    "client_coalesced_reads": "coalesced_reads",
+    "client_descriptors_max": "descriptors_max",
+    "client_descriptors_limit": "descriptors_limit",
+}
+"""The same, whole numbers."""
 RUN: Columns = {
     "measured_seconds": FLOAT,
     "started_unix_seconds": FLOAT,
     "schedule_sha256": TEXT,
     "prompts_sha256": TEXT,
-    "send_lag_p99_seconds": FLOAT,
-    "client_used_ratio": FLOAT,
+    **dict.fromkeys(CLIENT, FLOAT),
+    **dict.fromkeys(COUNTED, INT),
     "stamp_source": TEXT,
     "start_order": INT,
     "start_seconds": FLOAT,
@@ -79,8 +112,8 @@ RUN: Columns = {
     "gpu_seconds": FLOAT,
     "warnings": TEXT,
 }
-FIXED: Columns = {**IDS, **STATE, **LOAD, **COUNTS, **RATES, **LATENCY, **dict.fromkeys(SERVER, FLOAT), **RUN}
-MEASURED = [*COUNTS, *RATES, *LATENCY, *SERVER, *RUN]
+FIXED: Columns = {**IDS, **STATE, **LOAD, **COUNTS, **RATES, **LATENCY, **dict.fromkeys(SERVER, FLOAT), **SERVED, **RUN}
+MEASURED = [*COUNTS, *RATES, *LATENCY, *SERVER, *SERVED, *RUN]
 
 
 def cells_table(result: AnalysisResult) -> pa.Table:
@@ -116,7 +149,9 @@ def _planned(result: AnalysisResult, planned: PlannedCell, cell: Cell | None, fl
 def _measured(result: AnalysisResult, cell: Cell | None) -> Row:
     if cell is None:
         return dict.fromkeys(MEASURED)
-    return _counts(cell) | _rates(cell) | _latencies(cell) | _server(cell) | _run(result, cell)
+    return (
+        _counts(cell) | _rates(cell) | _latencies(cell) | _server(cell) | _served(cell, result.slo) | _run(result, cell)
+    )
 
 
 def _counts(cell: Cell) -> Row:
@@ -167,6 +202,26 @@ def _server(cell: Cell) -> Row:
     return {column: getattr(cell.document.server, field, None) for column, field in SERVER.items()}
 
 
+def _served(cell: Cell, slo: Slo) -> Row:
+    server = cell.document.server
+    if server is None:
+        return dict.fromkeys(SERVED)
+    client, finished, histograms = server.requests_client, server.requests_finished, server.histograms
+    row: Row = {
+        "server_samples": server.samples,
+        "server_incomplete": server.reason,
+        "server_requests": None if finished is None else round(sum(finished.values())),
+        "client_requests": None if client is None else client.finished + client.other,
+        "counts_agree": server.counts_agree,
+    }
+    for name in HISTOGRAMS:
+        row[f"server_{name}_mean_seconds"] = histograms[name].mean if name in histograms else None
+    for name in LIMITED:
+        limit = getattr(slo, name)
+        row[f"server_{name}_within_slo_ratio"] = histograms[name].within(limit) if name in histograms else None
+    return row
+
+
 def _run(result: AnalysisResult, cell: Cell) -> Row:
     document = cell.document
     window, client, start = document.window, document.client, document.start
@@ -175,8 +230,7 @@ def _run(result: AnalysisResult, cell: Cell) -> Row:
         "started_unix_seconds": window.started_unix if window else None,
         "schedule_sha256": window.schedule_sha256 if window else None,
         "prompts_sha256": window.prompts_sha256 if window else None,
-        "send_lag_p99_seconds": client.send_lag_p99_seconds if client else None,
-        "client_used_ratio": client.used_ratio if client else None,
+        **{column: getattr(client, field, None) for column, field in {**CLIENT, **COUNTED}.items()},
         "stamp_source": client.stamp_source if client else None,
         "start_order": start.order,
         "start_seconds": start.seconds,

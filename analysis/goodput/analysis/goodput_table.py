@@ -166,8 +166,14 @@ def gpu_seconds(config: Config, cells: Sequence[Cell]) -> float | None:
 
 
 def sent(cell: Cell) -> int | None:
-    """Requests that the server got during the whole cell, lead-in and tail included."""
-    return cell.document.client.sent if cell.document.client is not None else None
+    """Requests that the server got during the whole cell, lead-in and tail included.
+
+    Cells of earlier versions do not say; theirs are those of lead-in and window.
+    """
+    client, server = cell.document.client, cell.document.server
+    if server is not None and server.requests_client is not None:
+        return server.requests_client.finished + server.requests_client.other
+    return client.sent if client is not None else None
 
 
 def known(values: Iterable[float | None]) -> list[float]:

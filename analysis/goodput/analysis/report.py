@@ -32,6 +32,15 @@ class NotMeasured:
     cells: int
 
 
+@dataclass(frozen=True)
+class Warned:
+    """Measured cells that share a config and a kind of warning, with the first one's words."""
+
+    config: str
+    warning: str
+    cells: int
+
+
 def report_html(result: AnalysisResult, goodput: pa.Table, configs: pa.Table) -> bytes:
     """The page, from the tables and the decision alone: the same input gives the same bytes."""
     rows = goodput.to_pylist()
@@ -49,6 +58,7 @@ def report_html(result: AnalysisResult, goodput: pa.Table, configs: pa.Table) ->
         plots=[(plot, Markup(plot.svg)) for plot in plots],  # noqa: S704  # our own SVG; its texts are escaped
         configs=configs.to_pylist(),
         not_measured=not_measured(result),
+        warned=warned(result),
         planned=len(result.planned),
         measured=len(result.cells),
         ttft="ttft" if all(load.arrival == "closed" for load in result.spec.loads) else "scheduled_ttft",
@@ -71,6 +81,15 @@ def not_measured(result: AnalysisResult) -> list[NotMeasured]:
         (cell.key.config, cell.state, cell.reason or "") for cell in result.planned if cell.state != "measured"
     )
     return [NotMeasured(result.name(config), state, reason, cells) for (config, state, reason), cells in groups.items()]
+
+
+def warned(result: AnalysisResult) -> list[Warned]:
+    """Warnings of measured cells, grouped by config and kind (what stands before the colon), in the plan's order."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for cell in result.cells:
+        for warning in cell.document.warnings:
+            groups.setdefault((cell.document.key.config, warning.partition(":")[0]), []).append(warning)
+    return [Warned(result.name(config), each[0], len(each)) for (config, _), each in groups.items()]
 
 
 def _headline(result: AnalysisResult) -> dict[str, str]:

@@ -76,13 +76,14 @@ def measure(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> tuple[CellRe
     cell.begin(time.time())
     bench.board.update(step="resetting", load=planned.load.id)
     try:
-        cell.open(_ready(bench))
+        opening = _ready(bench)
+        cell.open(opening)
     except RunnerError as error:
         cell.close(Closing(reason=error.reason, message=str(error)))
         return None, None if isinstance(error, NotIdleError | CacheNotResetError) else error
     try:
         run = _load(bench, planned, cell)
-        closing, fatal = _close(bench)
+        closing, fatal = _close(bench, told=opening.snapshot.known)
         cell.close(closing)
         return run.collect(), fatal
     except LoadError as error:
@@ -130,7 +131,7 @@ def _load(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> LoadRun:
         ceiling=bench.ceiling,
     )
     scraped = bench.server.sibling(timeout_seconds=2.0)
-    scraper = Scraper(lambda: read(scraped.metrics), cell.samples)
+    scraper = Scraper(lambda: read(scraped.metrics, whole=False), cell.samples)
     run.start()
     scraper.start()
     bench.board.metrics.begin(planned, lambda: _progress(run))
@@ -175,11 +176,11 @@ def _dead(server: Server) -> bool:
     return False
 
 
-def _close(bench: Bench) -> tuple[Closing, RunnerError | None]:
+def _close(bench: Bench, *, told: bool) -> tuple[Closing, RunnerError | None]:
     """The closing snapshot, or why there is none."""
     try:
         bench.stop.check()
-        return Closing(snapshot=wait_idle(bench.snapshot, bench.stop)), None
+        return Closing(snapshot=wait_idle(bench.snapshot, bench.stop, told=told)), None
     except NotIdleError as error:
         return Closing(snapshot=bench.snapshot(), reason=error.reason, message=str(error)), None
     except (ServerGoneError, StoppedError) as error:

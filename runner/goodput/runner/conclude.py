@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ from goodput.runner.scrape import INTERVAL_SECONDS, samples
 from goodput.runner.snapshot import Snapshot
 from goodput.runner.spool import CellSpool, Closing, Memory, Opening
 from goodput.runner.summary import Summary, summarize
+from goodput.runner.tally import agree, tally
 from goodput.runner.validity import Facts, verdict, warnings
 from goodput.runner.vllm_bench import vllm_bench
 from goodput.runner.warmup import Warmup
@@ -70,8 +71,10 @@ def conclude(
     if opening is not None:
         window = None if records is None else (records.monotonic_opened, records.monotonic_closed)
         server = server_columns(opening.snapshot, closing.snapshot, scraped, window, interval_seconds=INTERVAL_SECONDS)
+        server = _compared(server, records)
     outcomes = {} if records is None else _outcomes(records.requests)
-    void = _void(plan=plan, planned=planned, opening=opening, closing=closing, records=records, server=server)
+    facts = None if opening is None or records is None else _facts(plan, planned, opening, closing, records)
+    void = _void(closing, None if facts is None else replace(facts, server=server, samples=scraped))
     document = CellDocument(
         evidence=plan.evidence,
         key=CellKey(config=plan.config.id, load=planned.load.id, block=plan.block),
@@ -85,7 +88,7 @@ def conclude(
         warnings=(
             *memory.warnings,
             *(() if opening is None else opening.warnings),
-            *warnings(None if records is None else records.counts, server, outcomes.get("completed", 0)),
+            *warnings(None if records is None else records.counts, server),
         ),
         server=server,
         start=start(plan, memory),
@@ -108,31 +111,33 @@ def start(plan: TrialPlan, memory: Memory) -> Start:
     )
 
 
-def _void(
-    *,
-    plan: TrialPlan,
-    planned: PlannedLoad,
-    opening: Opening | None,
-    closing: Closing,
-    records: CellRecords | None,
-    server: ServerColumns | None,
-) -> tuple[str, str] | None:
-    """Why the cell is void: what the runner met comes before what the rules find."""
-    if closing.reason is not None:
-        return closing.reason, closing.message or ""
-    if opening is None or records is None:
-        return RUNNER_FAILED, "the load client left no usable records"
-    facts = Facts(
+def _compared(server: ServerColumns, records: CellRecords | None) -> ServerColumns:
+    """With the client's counts beside the server's."""
+    if records is None or server.requests_finished is None:
+        return server
+    client = tally(records.requests)
+    agreed = agree(server.requests_finished, client)
+    return server.model_copy(update={"requests_client": client, "counts_agree": agreed})
+
+
+def _facts(plan: TrialPlan, planned: PlannedLoad, opening: Opening, closing: Closing, records: CellRecords) -> Facts:
+    return Facts(
         opening=opening.snapshot,
         closing=closing.snapshot,
         client=records.client,
-        server=server,
+        server=None,
         open_loop=planned.load.request_rate is not None,
         fresh_prompts=plan.server.resettable,
         window_opened=records.window_opened,
         prompt_drift=records.prompt_drift_ratio,
     )
-    return verdict(facts)
+
+
+def _void(closing: Closing, facts: Facts | None) -> tuple[str, str] | None:
+    """Why the cell is void: what the runner met comes before what the rules find."""
+    if closing.reason is not None:
+        return closing.reason, closing.message or ""
+    return (RUNNER_FAILED, "the load client left no usable records") if facts is None else verdict(facts)
 
 
 def _measured(records: CellRecords | None) -> dict[str, Any]:

@@ -17,17 +17,19 @@ def wait_idle(
     read: Callable[[], Snapshot],
     stop: Stop,
     *,
+    told: bool = False,
     gap_seconds: float = GAP_SECONDS,
     deadline_seconds: float = DEADLINE_SECONDS,
 ) -> Snapshot:
     """Wait for two equal scrapes with running 0 and waiting 0; the second one is the snapshot.
 
     Counters of the last requests come with the engine's outputs, so one scrape with zeros is not enough. A
-    server that does not say how many requests it has is idle when our own are closed: at once.
+    server that does not say how many requests it has is idle when our own are closed: at once, unless it
+    has ``told`` before; then one unreadable page is not the end.
 
     Raises:
         NotIdleError: not by the deadline.
-        ServerGoneError: it does not answer; slow answers are waited for until the deadline.
+        ServerGoneError: it does not answer, or with metrics no more; slow answers are waited for until the deadline.
         StoppedError: asked to stop.
     """
     deadline = time.monotonic() + deadline_seconds
@@ -38,6 +40,12 @@ def wait_idle(
         except ServerGoneError as error:
             if not error.slow or time.monotonic() >= deadline:
                 raise
+            before = None
+            stop.pause(gap_seconds)
+            continue
+        if not now.known and told:
+            if time.monotonic() >= deadline:
+                raise ServerGoneError(now.problem or "it does not say any more how many requests it has")
             before = None
             stop.pause(gap_seconds)
             continue

@@ -11,6 +11,7 @@ import httpx
 from goodput.analysis.schema import Endpoint
 from goodput.runner.contract import ServerFacts
 from goodput.runner.errors import PlanError, RequestRefusedError, ServerGoneError
+from goodput.runner.page import Page, get_page, unanswered
 
 _MISSING = frozenset({404, 405, 501})
 _BODY_IN_MESSAGES = 300
@@ -56,10 +57,9 @@ class Server:
         """``GET /server_info``: only in vLLM's development mode."""
         return _object(self._call("GET", "/server_info", params={"config_format": "json"})) or None
 
-    def metrics(self) -> str | None:
-        """The text of ``GET /metrics``."""
-        answer = self._call("GET", "/metrics", headers={"Accept": "text/plain; version=0.0.4"})
-        return None if answer is None else answer.text
+    def metrics(self) -> Page:
+        """``GET /metrics``. Neither a page that trickles in nor a huge one holds the caller up."""
+        return get_page(self._client, "/metrics", timeout_seconds=self._timeout_seconds)
 
     def tokenize(
         self, *, prompt: str | None = None, messages: Sequence[Mapping[str, str]] | None = None
@@ -91,7 +91,7 @@ class Server:
         try:
             answer = self._client.post(path, json=body, timeout=max(60.0, self._timeout_seconds))
         except httpx.HTTPError as error:
-            raise ServerGoneError(f"POST {path}: {_words(error)}") from error
+            raise unanswered(error, f"POST {path}") from error
         if answer.status_code >= 500:
             raise ServerGoneError(f"POST {path}: {answer.status_code} {answer.text[:_BODY_IN_MESSAGES]}")
         if answer.status_code != 200 or not _object(answer).get("choices"):
@@ -101,8 +101,7 @@ class Server:
         try:
             answer = self._client.request(method, path, **options)
         except httpx.HTTPError as error:
-            slow = isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout | httpx.PoolTimeout)
-            raise ServerGoneError(f"{method} {path}: {_words(error)}", slow=slow) from error
+            raise unanswered(error, f"{method} {path}") from error
         if answer.status_code in _MISSING:
             return None
         if answer.status_code >= 500:
@@ -138,7 +137,3 @@ def _object(answer: httpx.Response | None) -> dict[str, Any]:
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}
-
-
-def _words(error: httpx.HTTPError) -> str:
-    return f"{type(error).__name__} {error}".strip()

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from itertools import pairwise
 
-from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
+from pydantic import Field
 
-from goodput.analysis.schema import Document
+from goodput.analysis.schema import Document, ServerHistogram
 from goodput.runner import names
-
-_By = dict[str, list[Sample]]
+from goodput.runner.exposition import ExpositionError, Samples, pick, read_samples, reduce
+from goodput.runner.page import Page
 
 
 class Snapshot(Document):
     """The server's counters and gauges at one time, summed over its engines (KV use: the fullest engine)."""
 
     stamp: float  # CLOCK_MONOTONIC seconds, in the middle of the request
+    problem: str | None = None  # why nothing is known
     start_time: float | None = None  # of the server's process, Unix seconds
     running: float | None = None
     waiting: float | None = None
@@ -31,6 +33,8 @@ class Snapshot(Document):
     finished: dict[str, float] | None = None  # requests by finished_reason
     kv_blocks: int | None = None
     block_size: int | None = None
+    histograms: dict[str, ServerHistogram] = Field(default_factory=dict)  # not in the samples beside the load
+    names: dict[str, str] = Field(default_factory=dict)  # quantity → the name that it was read from
 
     @property
     def known(self) -> bool:
@@ -47,48 +51,75 @@ class Snapshot(Document):
         return self.model_copy(update={"stamp": other.stamp}) == other
 
 
-def parse(text: str, stamp: float) -> Snapshot:
-    """Read the exposition text. Lines of other metrics are not even parsed: this runs beside the load."""
-    samples: _By = defaultdict(list)
-    lines = "\n".join(line for line in text.splitlines() if _name(line) in names.ALL)
-    for family in text_string_to_metric_families(lines + "\n"):
-        for sample in family.samples:
-            samples[sample.name].append(sample)
+def parse(text: str, stamp: float, *, whole: bool = True) -> Snapshot:
+    """Read the exposition text. Not ``whole``: without histograms and names, for the samples beside the load."""
+    try:
+        samples = read_samples(text, names.SCALARS | names.BUCKETS if whole else names.SCALARS)
+    except ExpositionError as error:
+        return Snapshot(stamp=stamp, problem=f"NoServerMetrics: {error}")
     values: dict[str, float | None] = {}
     for field, spellings in names.SUMMED.items():
-        values[field] = _reduce(_first(samples, spellings), sum)
+        values[field] = reduce(pick(samples, spellings), sum)
     for field, spellings in names.HIGHEST.items():
-        values[field] = _reduce(_first(samples, spellings), max)
-    info = _first(samples, names.CACHE_INFO)
-    return Snapshot(
+        values[field] = reduce(pick(samples, spellings), max)
+    info = pick(samples, names.CACHE_INFO)
+    snapshot = Snapshot(
         stamp=stamp,
         **values,
-        finished=_by_label(_first(samples, names.FINISHED), "finished_reason"),
+        finished=_by_label(pick(samples, names.FINISHED), "finished_reason"),
         kv_blocks=_label_sum(info, "num_gpu_blocks"),
         block_size=_label_first(info, "block_size"),
+        histograms=_histograms(samples) if whole else {},
+        names=_names(samples) if whole else {},
     )
+    if snapshot.known:
+        return snapshot
+    return snapshot.model_copy(update={"problem": "NoServerMetrics: the numbers of requests are not in /metrics"})
 
 
-def read(metrics: Callable[[], str | None]) -> Snapshot:
-    """Take a snapshot. A server without ``/metrics`` gives one in which nothing is known."""
+def read(metrics: Callable[[], Page], *, whole: bool = True) -> Snapshot:
+    """Take a snapshot. A server without ``/metrics`` gives one in which nothing is known, and why."""
     begun = time.monotonic()
-    text = metrics()
-    return parse(text or "", (begun + time.monotonic()) / 2)
+    page = metrics()
+    stamp = (begun + time.monotonic()) / 2
+    if page.problem is not None:
+        return Snapshot(stamp=stamp, problem=f"NoServerMetrics: {page.problem}")
+    return parse(page.text, stamp, whole=whole)
 
 
-def _name(line: str) -> str:
-    for end, character in enumerate(line):
-        if character in "{ ":
-            return line[:end]
-    return line
+def _names(samples: Samples) -> dict[str, str]:
+    """Which spelling each quantity was read from."""
+    scalars = {**names.SUMMED, **names.HIGHEST, "finished": names.FINISHED}
+    found = {field: next((n for n in spellings if samples.get(n)), None) for field, spellings in scalars.items()}
+    for field, spellings in names.HISTOGRAMS.items():
+        found[f"{field}_histogram"] = next((n for n in spellings if samples.get(f"{n}_bucket")), None)
+    return {field: name for field, name in found.items() if name is not None}
 
 
-def _first(samples: _By, spellings: Iterable[str]) -> list[Sample]:
-    return next((samples[name] for name in spellings if samples.get(name)), [])
+def _histograms(samples: Samples) -> dict[str, ServerHistogram]:
+    found: dict[str, ServerHistogram] = {}
+    for field, spellings in names.HISTOGRAMS.items():
+        name = next((name for name in spellings if samples.get(f"{name}_bucket")), None)
+        histogram = None if name is None else _histogram(samples[f"{name}_bucket"], samples.get(f"{name}_sum", []))
+        if histogram is not None:
+            found[field] = histogram
+    return found
 
 
-def _reduce(samples: list[Sample], how: Callable[[Iterable[float]], float]) -> float | None:
-    return how([sample.value for sample in samples]) if samples else None
+def _histogram(buckets: list[Sample], sums: list[Sample]) -> ServerHistogram | None:
+    """Summed over the engines; None where their edges differ or there is no +Inf bucket."""
+    totals: dict[float, float] = defaultdict(float)
+    sets: dict[float, int] = defaultdict(int)
+    for sample in buckets:
+        edge = float(sample.labels.get("le", "nan"))
+        totals[edge] += sample.value
+        sets[edge] += 1
+    edges = sorted(totals)
+    if len(set(sets.values())) != 1 or edges[-1] != float("inf"):
+        return None
+    reached = [0.0, *(totals[edge] for edge in edges)]
+    counts = tuple(later - earlier for earlier, later in pairwise(reached))
+    return ServerHistogram(edges=tuple(edges[:-1]), counts=counts, total=reduce(sums, sum))
 
 
 def _by_label(samples: list[Sample], label: str) -> dict[str, float] | None:

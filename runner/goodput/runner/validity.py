@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from goodput.analysis.schema import Client, Counts, ServerColumns
 from goodput.runner import names
@@ -32,6 +33,7 @@ class Facts:
         server: columns; None where the server exposes none.
         open_loop: arrivals were planned.
         fresh_prompts: the prefix cache was empty and no prompt repeats, so hits must be about 0.
+        samples: taken between the snapshots.
         window_opened: False for a closed loop whose first requests never ended.
         prompt_drift: share by which the server counted other prompt lengths than asked; None: it counted none.
     """
@@ -42,6 +44,7 @@ class Facts:
     server: ServerColumns | None
     open_loop: bool
     fresh_prompts: bool
+    samples: tuple[Snapshot, ...] = ()
     window_opened: bool = True
     prompt_drift: float | None = None
 
@@ -58,21 +61,23 @@ def verdict(facts: Facts) -> tuple[str, str] | None:
     return None
 
 
-def warnings(counts: Counts | None, server: ServerColumns | None, responses: int) -> tuple[str, ...]:
-    """Differences that void nothing: client and server do not agree on how many requests finished.
+def warnings(counts: Counts | None, server: ServerColumns | None) -> tuple[str, ...]:
+    """Differences that void nothing: no server columns, or client and server count different requests.
 
     Args:
         counts: of the window; None where nothing was measured.
         server: its counters cover lead-in and tail too.
-        responses: complete responses that the client got over the whole cell.
     """
     found: list[str] = []
     if server is not None and not server.complete:
-        found.append("MetricsGap: no samples over more than 3 intervals of the window; the gauges are null")
-    if server is not None and server.requests_finished is not None:
-        finished = sum(count for reason, count in server.requests_finished.items() if reason in ("stop", "length"))
-        if finished != responses:
-            found.append(f"the server finished {finished:g} requests, the client got {responses} complete responses")
+        found.append(server.reason or "MetricsGap: the server's gauges are not known")
+    if server is not None and server.counts_agree is False:
+        reasons = ", ".join(
+            f"{count:g} {reason}" for reason, count in (server.requests_finished or {}).items() if count
+        )
+        client = server.requests_client
+        seen = "" if client is None else f"{client.finished} finished, {client.other} otherwise"
+        found.append(f"CountsDiffer: the server counts {reasons or 'no requests'}, the client {seen}")
     if counts is not None and counts.attempted == 0:
         found.append("no request was planned inside the window")
     return tuple(found)
@@ -83,20 +88,28 @@ def _server_gone(facts: Facts) -> str | None:
 
 
 def _server_restarted(facts: Facts) -> str | None:
-    before, after = facts.opening.start_time, None if facts.closing is None else facts.closing.start_time
-    if before is None or after is None or before == after:
-        return None
-    return f"the server's process started at {after:.3f}, not at {before:.3f}"
+    known = [each.start_time for each in (facts.opening, *facts.samples, facts.closing) if each and each.start_time]
+    for before, after in pairwise(known):
+        if before != after:
+            return f"the server's process started at {after:.3f}, not at {before:.3f}"
+    return None
 
 
 def _counter_reset(facts: Facts) -> str | None:
-    if facts.closing is None:
-        return None
-    for name in names.COUNTERS:
-        before, after = getattr(facts.opening, name), getattr(facts.closing, name)
-        if before is not None and after is not None and after < before:
-            return f"{name} went from {before:g} to {after:g}"
+    last: dict[str, float] = {}
+    for snapshot in (facts.opening, *facts.samples, *(() if facts.closing is None else (facts.closing,))):
+        for name, value in _counters(snapshot).items():
+            if value < last.get(name, value):
+                return f"{name} went from {last[name]:g} to {value:g}"
+            last[name] = value
     return None
+
+
+def _counters(snapshot: Snapshot) -> dict[str, float]:
+    """All that may only grow and is known: counters, finished requests by reason, values in histograms."""
+    counters = {name: value for name in names.COUNTERS if (value := getattr(snapshot, name)) is not None}
+    counters |= {f"finished {reason}": count for reason, count in (snapshot.finished or {}).items()}
+    return counters | {f"{name} histogram": each.count for name, each in snapshot.histograms.items()}
 
 
 def _no_window(facts: Facts) -> str | None:

@@ -11,7 +11,7 @@ import yaml
 
 from goodput.analysis.analyze import changed_slo, run_analysis
 from goodput.analysis.columns import FIXED
-from goodput.analysis.schema import CellWithoutResult, Slo
+from goodput.analysis.schema import CellWithoutResult, RequestTally, ServerColumns, ServerHistogram, Slo
 from goodput.analysis.store import Store
 from goodput.analysis.text_table import format_table
 
@@ -232,3 +232,31 @@ def test_the_terminal_table_names_leader_verdict_and_evidence(sweep: Builder, st
     last = text.splitlines()[-2:]
     assert last[0].startswith("max_num_batched_tokens=2048: ")
     assert last[1].strip()
+
+
+def test_server_and_client_columns_and_the_warning_where_their_counts_differ(sweep: Builder, store: Store) -> None:
+    histograms = {
+        "ttft": ServerHistogram(edges=(0.25, 0.5), counts=(60, 30, 10), total=30.0),
+        "tpot": ServerHistogram(edges=(0.01, 0.025), counts=(100, 0, 0), total=1.0),
+    }
+    server = ServerColumns(
+        complete=True,
+        samples=20,
+        requests_finished={"length": 99.0, "abort": 1.0},
+        requests_client=RequestTally(finished=101, other=2),
+        counts_agree=False,
+        histograms=histograms,
+    )
+    warning = "CountsDiffer: the server counts 99 length, 1 abort, the client 101 finished, 2 otherwise"
+    sweep.write_spec()
+    sweep.cell(sweep.configs[0], sweep.loads[0], "0", server=server, warnings=(warning,))
+    sweep.cell(sweep.configs[0], sweep.loads[0], "1", server=None)
+    run_analysis(store, sweep.states())
+    first, second, *_ = table(store, "cells")
+    assert (first["counts_agree"], first["server_requests"], first["client_requests"]) == (False, 100, 103)
+    assert (first["server_ttft_mean_seconds"], first["server_ttft_within_slo_ratio"]) == (0.3, 0.9)
+    assert first["server_tpot_within_slo_ratio"] is None, "20 ms lies within a bucket"
+    assert (first["client_reads"], first["client_coalesced_reads"], first["client_used_ratio"]) == (1000, 0, 0.01)
+    assert (first["client_descriptors_max"], first["send_lag_max_seconds"]) == (None, None)
+    assert {second[name] for name in first if name.startswith("server_")} == {None}
+    assert '<td class="text wrap">' + warning in fetched(store, "report.html").decode()

@@ -60,6 +60,14 @@ def test_each_cell_gets_one_result_with_all_its_documents(
         assert cell.server is not None
         assert cell.server.prefix_hits == 0
         assert cell.server.generation_tokens is not None
+        assert cell.server.counts_agree, cell.warnings
+        assert cell.server.requests_client is not None
+        assert (cell.server.requests_finished or {})["length"] >= cell.server.requests_client.finished
+        assert cell.server.histograms["ttft"].count >= cell.server.requests_client.finished
+        assert cell.server.names["kv_usage"] == "vllm:kv_cache_usage_perc"
+        assert cell.client.descriptors_max is not None
+        assert cell.client.descriptors_limit is not None
+        assert 0 < cell.client.descriptors_max < cell.client.descriptors_limit
         # What was closed at the end had made a few more.
         taken = sum(tokens or 0 for tokens in requests["output_tokens"].to_pylist())
         assert taken <= cell.server.generation_tokens <= taken + 3 * load.output_tokens

@@ -49,6 +49,14 @@ def test_without_metrics_the_first_look_is_enough() -> None:
     assert wait_idle(scrapes(Snapshot(stamp=3)), Stop(), gap_seconds=0).stamp == 3
 
 
+def test_a_server_that_has_told_before_is_asked_again() -> None:
+    page = Snapshot(stamp=1, problem="NoServerMetrics: GET /metrics: text/html, not Prometheus text")
+    quiet = at(2, 0, 0), at(3, 0, 0)
+    assert wait_idle(scrapes(quiet[0], page, *quiet), Stop(), told=True, gap_seconds=0).stamp == 3
+    with pytest.raises(ServerGoneError, match="text/html"):
+        wait_idle(scrapes(page), Stop(), told=True, gap_seconds=0, deadline_seconds=0)
+
+
 def test_a_slow_answer_is_waited_for_and_a_dead_server_is_not() -> None:
     slow = ServerGoneError("ReadTimeout", slow=True)
     assert wait_idle(scrapes(slow, at(1, 0, 0), slow, at(2, 0, 0), at(3, 0, 0)), Stop(), gap_seconds=0).stamp == 3

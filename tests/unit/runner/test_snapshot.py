@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from goodput.analysis.schema import ServerHistogram
 from goodput.runner.snapshot import Snapshot, parse
 
 GOLDEN = Path(__file__).parents[2] / "data" / "vllm_0.32"
@@ -74,15 +75,45 @@ def test_both_names_at_once_count_once() -> None:
 
 def test_what_is_not_exposed_is_unknown_not_zero() -> None:
     snapshot = parse("process_start_time_seconds 12.5\n", 0.0)
-    assert snapshot == Snapshot(stamp=0.0, start_time=12.5)
+    assert snapshot == Snapshot(
+        stamp=0.0,
+        start_time=12.5,
+        names={"start_time": "process_start_time_seconds"},
+        problem="NoServerMetrics: the numbers of requests are not in /metrics",
+    )
     assert not snapshot.known
     assert not snapshot.served
 
 
 def test_a_histogram_whose_base_name_ends_in_total_is_not_mistaken() -> None:
-    assert parse('vllm:iteration_tokens_total_bucket{le="1"} 4\nvllm:iteration_tokens_total_sum 9\n', 0.0) == Snapshot(
-        stamp=0.0
-    )
+    snapshot = parse('vllm:iteration_tokens_total_bucket{le="1"} 4\nvllm:iteration_tokens_total_sum 9\n', 0.0)
+    assert (snapshot.names, snapshot.histograms, snapshot.generation_tokens) == ({}, {}, None)
+
+
+def test_not_a_number_is_unknown() -> None:
+    assert parse("vllm:num_requests_running NaN\n", 0.0).running is None
+
+
+@pytest.mark.parametrize("text", ["vllm:num_requests_running\n", 'vllm:num_requests_running{engine="0 1\n'])
+def test_a_broken_line_is_a_problem_not_an_error(text: str) -> None:
+    snapshot = parse(text, 1.0)
+    assert not snapshot.known
+    assert (snapshot.problem or "").startswith("NoServerMetrics: a line cannot be read")
+
+
+def test_histograms_of_engines_are_summed_and_unequal_ones_are_left_out() -> None:
+    line = 'vllm:time_to_first_token_seconds_bucket{{engine="{0}",le="{1}"}} {2}\n'
+    both = "".join(line.format(*row) for row in [(0, 0.1, 1), (0, "+Inf", 3), (1, 0.1, 2), (1, "+Inf", 2)])
+    both += 'vllm:time_to_first_token_seconds_sum{engine="0"} 5\nvllm:time_to_first_token_seconds_sum{engine="1"} 1\n'
+    assert parse(both, 0.0).histograms == {"ttft": ServerHistogram(edges=(0.1,), counts=(3, 2), total=6)}
+    assert parse(both + line.format(1, 0.5, 2), 0.0).histograms == {}
+    assert parse(line.format(0, 0.1, 1), 0.0).histograms == {}
+
+
+def test_beside_the_load_histograms_are_not_parsed() -> None:
+    snapshot = parse((GOLDEN / "metrics_loaded.txt").read_text(), 0.0, whole=False)
+    assert snapshot.known
+    assert (snapshot.histograms, snapshot.names) == ({}, {})
 
 
 def test_the_same_but_for_the_time() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from goodput.analysis.schema import Client, Counts, ServerColumns
+from goodput.analysis.schema import Client, Counts, RequestTally, ServerColumns, ServerHistogram
 from goodput.runner.snapshot import Snapshot
 from goodput.runner.validity import RULES, Facts, verdict, warnings
 
@@ -94,15 +94,51 @@ def test_at_the_limit_or_not_applicable_is_valid(facts: Facts) -> None:
     assert verdict(facts) is None
 
 
-def test_client_and_server_counts_that_differ_are_a_warning() -> None:
+def test_client_and_server_counts_that_differ_are_a_warning_with_both() -> None:
     counts = Counts(attempted=5, completed=5, failed=0, incomplete=0, not_sent=0)
-    server = SERVER.model_copy(update={"requests_finished": {"length": 9.0, "stop": 1.0, "abort": 3.0}})
-    assert warnings(counts, server, responses=10) == ()
-    (warning,) = warnings(counts, server, responses=11)
-    assert "10" in warning
-    assert "11" in warning
+    client = RequestTally(finished=11, other=2)
+    server = SERVER.model_copy(
+        update={"requests_finished": {"length": 9.0, "stop": 1.0, "error": 0.0}, "requests_client": client}
+    )
+    assert warnings(counts, server) == ()
+    assert warnings(counts, server.model_copy(update={"counts_agree": True})) == ()
+    assert warnings(counts, server.model_copy(update={"counts_agree": False})) == (
+        "CountsDiffer: the server counts 9 length, 1 stop, the client 11 finished, 2 otherwise",
+    )
+
+
+def between(*samples: Snapshot) -> Facts:
+    return replace(CLEAN, samples=samples)
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        (between(SNAPSHOT.model_copy(update={"start_time": 2.0})), "ServerRestarted"),
+        (between(SNAPSHOT.model_copy(update={"generation_tokens": 12}), SNAPSHOT), "CounterReset"),
+        (between(SNAPSHOT.model_copy(update={"finished": {"length": 5.0}}), Snapshot(stamp=1)), None),
+        (
+            between(
+                SNAPSHOT.model_copy(update={"finished": {"length": 5.0}}),
+                SNAPSHOT.model_copy(update={"finished": {"length": 4.0}}),
+            ),
+            "CounterReset",
+        ),
+        (between(Snapshot(stamp=1, problem="NoServerMetrics: JSON"), SNAPSHOT), None),
+    ],
+)
+def test_resets_between_the_snapshots_are_seen(facts: Facts, reason: str | None) -> None:
+    assert (verdict(facts) or (None,))[0] == reason
+
+
+def test_a_histogram_that_lost_values_is_a_reset() -> None:
+    before, after = (
+        SNAPSHOT.model_copy(update={"histograms": {"ttft": ServerHistogram(edges=(0.1,), counts=(count, 0))}})
+        for count in (4, 3)
+    )
+    assert verdict(replace(CLEAN, opening=before, closing=after)) == ("CounterReset", "ttft histogram went from 4 to 3")
 
 
 def test_a_metrics_gap_is_a_warning() -> None:
-    (warning,) = warnings(None, ServerColumns(complete=False), responses=0)
-    assert warning.startswith("MetricsGap")
+    (warning,) = warnings(None, ServerColumns(complete=False, reason="MetricsGap: no samples for 2.0 s of the window"))
+    assert warning == "MetricsGap: no samples for 2.0 s of the window"

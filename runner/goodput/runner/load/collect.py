@@ -261,20 +261,33 @@ def _client(job: Job, note: CellNote, ends: list[End], edges: Edges, totals: _To
     judged = [record for record in totals.records if record.planned_s < edges.closed / 1e9]
     late = [record.sent_s - record.planned_s for record in judged if record.sent_s is not None]
     p50, p99 = np.quantile(late, [0.5, 0.99]).tolist() if late else (None, None)
-    busiest = max(end.window_cpu_ns for end in ends)
+    fullest = max(ends, key=lambda end: end.descriptors_max)
     return Client(
         processes=job.processes,
         planned=len(judged),
         sent=sum(1 for record in judged if record.outcome != "not_sent"),
         send_lag_p50_seconds=p50,
         send_lag_p99_seconds=p99,
+        send_lag_max_seconds=max(late, default=None),
         cpu_seconds=sum(end.cpu_ns for end in ends) / 1e9,
         events=totals.events,
         reads=totals.reads,
         coalesced_reads=totals.coalesced,
         ceiling_events_per_second=note.ceiling_events_per_second,
-        used_ratio=busiest / edges.closed if edges.closed and edges.known else None,
+        used_ratio=_used_ratio(ends, edges),
         stamp_source="kernel" if totals.kernel else "user",
         clock_step_seconds=max(abs(end.offset_end_ns - end.offset_start_ns) for end in ends) / 1e9,
         connections_max=sum(end.connections_max for end in ends),
+        descriptors_max=fullest.descriptors_max,
+        descriptors_limit=fullest.descriptors_limit,
     )
+
+
+def _used_ratio(ends: list[End], edges: Edges) -> float | None:
+    """CPU of the busiest worker from the cell's start to the window's end, of what it may have in that time.
+
+    At 1 it takes in all that it can, which is its ceiling. None where a worker did not see the window end.
+    """
+    if not edges.known or not edges.closed or not all(end.window_cpu_ns for end in ends):
+        return None
+    return max(end.window_cpu_ns / end.core_share for end in ends) / edges.closed

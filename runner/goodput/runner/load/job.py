@@ -80,6 +80,9 @@ class End:
     spin_ns: int  # of that, waiting for a planned time
     window_cpu_ns: int  # CPU from the cell's start to the window's end, spinning not included
     connections_max: int
+    descriptors_max: int
+    descriptors_limit: int
+    core_share: float  # of a core that this process may have, up to 1
     retried: int
     offset_start_ns: int  # CLOCK_REALTIME − CLOCK_MONOTONIC
     offset_end_ns: int

@@ -21,6 +21,7 @@ from goodput.runner.load.arrivals import Arrivals, ClosedLoop, OpenLoop
 from goodput.runner.load.bodies import Bodies
 from goodput.runner.load.clock import offset_ns
 from goodput.runner.load.connection import kernel_stamps_work, resolve
+from goodput.runner.load.cpus import available_cpus
 from goodput.runner.load.exchange import Exchanges
 from goodput.runner.load.hot import HotLoop
 from goodput.runner.load.job import BODIES, ENTRIES, End, Job, Live, sent_file, spool_file
@@ -83,6 +84,7 @@ def run(folder: Path, index: int) -> None:
             exchanges=exchanges,
             live=live,
         )
+        descriptors = sum(1 for _ in Path("/proc/self/fd").iterdir())
         gc.collect()
         gc.freeze()
         gc.disable()
@@ -102,6 +104,9 @@ def run(folder: Path, index: int) -> None:
         spin_ns=loop.spin_ns,
         window_cpu_ns=loop.window_cpu_ns,
         connections_max=pool.highest,
+        descriptors_max=descriptors + pool.highest,
+        descriptors_limit=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        core_share=min(1.0, available_cpus() / job.processes),
         retried=exchanges.retried,
         offset_start_ns=offset,
         offset_end_ns=offset_ns(),
