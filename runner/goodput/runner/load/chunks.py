@@ -26,12 +26,17 @@ class ChunkDecoder:
         self.complete = False
         self.error: str | None = None
 
+    @property
+    def between(self) -> bool:
+        """The next byte begins a chunk."""
+        return self._state == _SIZE_LINE and not self._held
+
     def feed(self, data: bytes) -> bytes:
         """The payload in ``data``, up to an error."""
         if self._state == _SIZE_LINE and not self._held:  # nearly always: one read is one chunk
             line, found, rest = data.partition(b"\r\n")
             if found and rest[-2:] == b"\r\n":
-                size = _size(line)
+                size = chunk_size(line)
                 if size and size + 2 == len(rest):
                     return rest[:-2]
         return self._slow(data)
@@ -70,7 +75,7 @@ class ChunkDecoder:
                 self.error = "a chunk is longer than it says"
             self._state = _SIZE_LINE
         elif self._state == _SIZE_LINE:
-            size = _size(line[:-2])
+            size = chunk_size(line[:-2])
             if size is None:
                 self.error = "a chunk size that is no number"
             self._left = size or 0
@@ -80,6 +85,7 @@ class ChunkDecoder:
             self.complete = True
 
 
-def _size(line: bytes) -> int | None:
+def chunk_size(line: bytes) -> int | None:
+    """The size that a chunk's first line says, without its line end; None where it says none."""
     match = _SIZE.match(line)
     return None if match is None else int(match[1], 16)

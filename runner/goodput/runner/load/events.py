@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
-from goodput.runner.load.template import Plain, Template
+from goodput.runner.load.template import CommonRead, Plain, Template
 
 LESSONS = 8  # events that are looked at for a template before giving up
 _TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "refusal")
@@ -23,6 +24,7 @@ class StreamState:
         prompt_tokens: as the latest usage says.
         output_tokens: as the latest usage says.
         continuous: usage came with choices.
+        common: recognises the common read of this stream, once an event has taught it.
         bare_text: text came without usage, so the rise of the usage does not say when tokens came.
         inconsistent: the usage went down, or the closing usage differs from the continuous one.
         events: events with choices, usage or an error.
@@ -34,6 +36,7 @@ class StreamState:
         "_lessons",
         "_template",
         "bare_text",
+        "common",
         "continuous",
         "done",
         "error",
@@ -54,6 +57,7 @@ class StreamState:
         self.output_tokens: int | None = None
         self._highest = 0
         self._template: Template | None = None
+        self.common: CommonRead | None = None
         self._lessons = LESSONS
         self.events = 0
         self.text: list[str] = []
@@ -81,6 +85,12 @@ class StreamState:
             self._learn(data, document, self.text[before:])
         return told
 
+    def take_common(self, found: re.Match[bytes]) -> tuple[int, bool]:
+        """As `take`, for what ``common`` has found. Its text is not kept: with usage nobody has to count it."""
+        self.events += 1
+        self.prompt_tokens = int(found[2])
+        return self._rise(int(found[3]), with_choices=True), found.end(1) > found.start(1)
+
     def _plain(self, plain: Plain) -> tuple[int, bool]:
         self.events += 1
         self.prompt_tokens = plain.prompt_tokens
@@ -100,6 +110,7 @@ class StreamState:
         prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
         if isinstance(prompt, int) and isinstance(output, int):
             self._template = Template.learn(data, Plain("".join(words), prompt, output))
+            self.common = None if self._template is None else CommonRead(self._template)
 
     def _chunk(self, document: dict[str, Any]) -> tuple[int, bool]:
         choices = document.get("choices")

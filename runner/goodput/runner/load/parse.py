@@ -16,6 +16,7 @@ from goodput.runner.load.chunks import ChunkDecoder
 from goodput.runner.load.events import StreamState
 from goodput.runner.load.http_head import HEAD_END, MAX_HEAD_BYTES, Head, HeadError, parse_head
 from goodput.runner.load.sse import Event, SseDecoder
+from goodput.runner.load.template import CommonRead
 from goodput.runner.load.tokens import Arrived, Gaps
 
 CountTokens = Callable[[str], int]
@@ -70,7 +71,7 @@ class ResponseParser:
     """
 
     __slots__ = (
-        "_asked", "_by_rise", "_by_text", "_chunks", "_count_tokens", "_extra", "_framing_error", "_head",
+        "_asked", "_by_rise", "_by_text", "_chunks", "_common", "_count_tokens", "_extra", "_framing_error", "_head",
         "_head_bytes", "_kernel", "_left", "_sse", "_stamp", "_state", "_wrong",
     )  # fmt: skip
 
@@ -93,10 +94,23 @@ class ResponseParser:
         self._framing_error: str | None = None
         self._extra = False
         self._wrong = False
+        self._common: CommonRead | None = None  # where the next byte begins a chunk and an event
 
     def read(self, data: bytes, stamp: int, *, kernel: bool) -> None:
         """One read of the response."""
         self._stamp = stamp
+        found = None if self._common is None else self._common.match(data)
+        if found is None:
+            self._read(data, kernel=kernel)
+            return
+        rise, text = self._state.take_common(found)
+        if rise:
+            self._by_rise.single(stamp, rise)
+        if text:
+            self._by_text.single(stamp, 1)
+        self._kernel = self._kernel and (kernel or not (rise or text))
+
+    def _read(self, data: bytes, *, kernel: bool) -> None:
         self._by_rise.next_read()
         self._by_text.next_read()
         tokens = self._by_rise.total + self._by_text.total
@@ -107,6 +121,9 @@ class ResponseParser:
                 self._framing_error = "MalformedHttp"
         if not kernel and self._by_rise.total + self._by_text.total > tokens:
             self._kernel = False
+        chunks = self._chunks
+        between = chunks is not None and chunks.between and chunks.error is None and self._sse.between
+        self._common = self._state.common if between else None
 
     def _bytes(self, data: bytes) -> None:
         if self._head is None:

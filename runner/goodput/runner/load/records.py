@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from goodput.analysis.schema import SCHEMA_VERSION, Counts, LoadState, LogHistogram, RequestOutcome
 
 HISTOGRAM_BASE = 1.01
 _LOG_BASE = math.log(HISTOGRAM_BASE)
+_BATCH_ROWS = 8192
+_BATCH_GAPS = 1 << 18
 
 REQUESTS_SCHEMA: pa.Schema = pa.schema(
     [
@@ -61,37 +64,60 @@ class RequestRecord:
     coalesced_reads: int
 
 
-def table(records: Iterable[RequestRecord]) -> pa.Table:
-    """The records in the order of their request numbers, with the schema's version in the metadata."""
-    rows = sorted(records, key=lambda record: record.request)
-    columns = [pa.array([getattr(row, f.name) for row in rows], type=f.type) for f in REQUESTS_SCHEMA]
-    return pa.Table.from_arrays(columns, schema=REQUESTS_SCHEMA)
+class Rows:
+    """Keeps the rows of a cell in columns: a million of them take some 150 MB, as objects it were five times that."""
+
+    def __init__(self) -> None:
+        self._new: list[RequestRecord] = []
+        self._batches: list[pa.RecordBatch] = []
+
+    def add(self, record: RequestRecord) -> None:
+        """Keep one more row."""
+        self._new.append(record)
+        if len(self._new) >= _BATCH_ROWS:
+            self._pack()
+
+    def _pack(self) -> None:
+        columns = [pa.array([getattr(row, f.name) for row in self._new], type=f.type) for f in REQUESTS_SCHEMA]
+        self._batches.append(pa.RecordBatch.from_arrays(columns, schema=REQUESTS_SCHEMA))
+        self._new = []
+
+    def table(self) -> pa.Table:
+        """The rows in the order of their request numbers, with the schema's version in the metadata."""
+        if self._new:
+            self._pack()
+        return pa.Table.from_batches(self._batches, schema=REQUESTS_SCHEMA).sort_by("request")
 
 
-def counts(records: Iterable[RequestRecord]) -> Counts:
+def counts(requests: pa.Table) -> Counts:
     """Outcomes of the window's planned arrivals."""
-    window = [record for record in records if record.in_window]
-    outcomes = Counter(record.outcome for record in window)
-    reasons = Counter(record.reason for record in window if record.reason is not None)
+    window = requests.filter(requests.column("in_window"))
+    outcomes = _tally(window, "outcome")
     return Counts(
         attempted=len(window),
         completed=outcomes["completed"],
         failed=outcomes["failed"],
         incomplete=outcomes["incomplete"],
         not_sent=outcomes["not_sent"],
-        reasons=dict(sorted(reasons.items())),
+        reasons=dict(sorted(_tally(window, "reason").items())),
     )
 
 
-def in_flight(records: Iterable[RequestRecord], at_seconds: float) -> int:
+def _tally(requests: pa.Table, column: str) -> Counter[str]:
+    told = requests.column(column).drop_null().value_counts()
+    return Counter({entry["values"].as_py(): entry["counts"].as_py() for entry in told})
+
+
+def in_flight(requests: pa.Table, at_seconds: float) -> int:
     """Requests that were sent and had not ended at that time."""
-    return sum(
-        1
-        for record in records
-        if record.sent_s is not None
-        and record.sent_s <= at_seconds
-        and (record.end_s is None or record.end_s > at_seconds)
-    )
+    sent, ended = seconds(requests, "sent_s"), seconds(requests, "end_s")
+    return int(np.count_nonzero((sent <= at_seconds) & ~(ended <= at_seconds)))
+
+
+def seconds(requests: pa.Table, column: str) -> NDArray[np.float64]:
+    """A column of times; nan where there is none."""
+    times: NDArray[np.float64] = requests.column(column).to_numpy()
+    return times
 
 
 def load_state(opened: int, closed: int, *, open_loop: bool) -> LoadState:
@@ -107,19 +133,34 @@ class GapHistogram:
     def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
         self._zero = 0
+        self._new: list[tuple[NDArray[np.float64], NDArray[np.int64]]] = []
+        self._waiting = 0
 
-    def add(self, gap_ns: float, count: int) -> None:
-        """A gap that occurred ``count`` times."""
-        if gap_ns <= 0:
-            self._zero += count
-        else:
-            self._counts[bucket(gap_ns / 1e9)] += count
+    def add(self, gaps_ns: NDArray[np.float64], tokens: NDArray[np.int64]) -> None:
+        """Gaps, each of which occurred as many times as the later read had tokens."""
+        self._new.append((gaps_ns, tokens))
+        self._waiting += len(gaps_ns)
+        if self._waiting >= _BATCH_GAPS:
+            self._pool()
+
+    def _pool(self) -> None:
+        gaps = np.concatenate([gaps for gaps, _ in self._new])
+        tokens = np.concatenate([tokens for _, tokens in self._new])
+        self._new, self._waiting = [], 0
+        positive = gaps > 0
+        self._zero += int(tokens[~positive].sum())
+        if positive.any():
+            found, place = np.unique(buckets(gaps[positive] / 1e9), return_inverse=True)
+            sums = np.bincount(place, weights=tokens[positive])
+            self._counts.update({int(k): int(count) for k, count in zip(found, sums, strict=True)})
 
     def document(self) -> LogHistogram:
         """The stored form."""
+        if self._new:
+            self._pool()
         return LogHistogram(base=HISTOGRAM_BASE, zero=self._zero, counts=dict(sorted(self._counts.items())))
 
 
-def bucket(seconds: float) -> int:
-    """Number of the bucket that holds a positive time."""
-    return math.floor(math.log(seconds) / _LOG_BASE)
+def buckets(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Numbers of the buckets that hold these positive times."""
+    return np.floor(np.log(seconds) / _LOG_BASE).astype(np.int64)

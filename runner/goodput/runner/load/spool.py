@@ -14,6 +14,7 @@ from goodput.runner.load.errors import SpoolError
 
 HEADER = struct.Struct("<IIB16s")  # request, bytes that follow, kind, stamp
 STAMP = struct.Struct("qq")  # as the kernel has it: s and ns of CLOCK_REALTIME; else 0 and ns of CLOCK_MONOTONIC
+_ROW = struct.Struct("<IIBqq")  # both at once, for reading (a little-endian machine)
 SENT = struct.Struct("<Iqq")  # request, planned ns, sent ns (both from the cell's start; sent -1: never)
 
 # Kinds of spool records.
@@ -48,16 +49,14 @@ def read_spool(path: Path, clock_offset_ns: int) -> Iterator[Record]:
         path: the spool.
         clock_offset_ns: CLOCK_REALTIME − CLOCK_MONOTONIC when the cell started, to place the kernel's stamps.
     """
-    size = HEADER.size
-    unpack, unpack_stamp = HEADER.unpack_from, STAMP.unpack
+    size, unpack = _ROW.size, _ROW.unpack_from
     rest = b""
     with path.open("rb") as file:
         while block := file.read(_READ_BYTES):
             data = rest + block if rest else block
             at, end = 0, len(data)
             while at + size <= end:
-                request, length, kind, stamp = unpack(data, at)
-                seconds, nanoseconds = unpack_stamp(stamp)
+                request, length, kind, seconds, nanoseconds = unpack(data, at)
                 if length > MAX_RECORD_BYTES:
                     raise SpoolError(f"{path.name}: a record of {length} bytes cannot be right")
                 stop = at + size + length

@@ -34,17 +34,19 @@ class SseDecoder:
         self._started = False
         self.junk = 0
 
+    @property
+    def between(self) -> bool:
+        """The next byte begins an event."""
+        return not (self._held or self._data or self._name or self._skip_lf)
+
     def feed(self, data: bytes) -> list[Event]:
         """The events that ``data`` completes."""
         if (
-            not self._held
-            and not self._data
-            and not self._skip_lf
+            self.between
             and data.startswith(b"data: ")
             and data.find(b"\n") == len(data) - 2
             and data.endswith(b"\n\n")
             and b"\r" not in data
-            and not self._name
         ):  # nearly always: one read is one event of one line
             self._started = True
             return [Event(data[6:-2], b"")]

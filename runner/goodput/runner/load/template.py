@@ -8,14 +8,21 @@ reading a spool. Whatever differs in any other byte is not this template's to ju
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
+from goodput.runner.load.chunks import chunk_size
+
 _TEXT = re.compile(rb'"(?:text|content)":"')
-_PLAIN = re.compile(rb'[ !#-\[\]-~]*"')  # printable ASCII without escapes, and the closing quote
+_WORDS = rb"[ !#-\[\]-~]*"  # printable ASCII without escapes
+_PLAIN = re.compile(_WORDS + rb'"')
 _USAGE = b'"usage":{"prompt_tokens":'
-_COUNTS = re.compile(
-    rb'(0|[1-9][0-9]{0,8}),"total_tokens":(?:0|[1-9][0-9]{0,8}),"completion_tokens":(0|[1-9][0-9]{0,8})'
-)
+_NUMBERS = rb'(0|[1-9][0-9]{0,8}),"total_tokens":(?:0|[1-9][0-9]{0,8}),"completion_tokens":(0|[1-9][0-9]{0,8})'
+_COUNTS = re.compile(_NUMBERS)
+_FIELD = b"data: "
+_EVENT_END = b"\n\n"
+_CHUNK_END = b"\r\n"
+_LONGEST_SIZE = 8  # hex digits of a chunk's size
 
 
 class Plain(NamedTuple):
@@ -59,3 +66,34 @@ class Template(NamedTuple):
         if counts is None or data[counts.end() :] != after:
             return None
         return Plain(data[len(before) : end.end() - 1].decode("ascii"), int(counts[1]), int(counts[2]))
+
+
+class CommonRead:
+    """A read that is one chunk, which is one event of the template, and nothing else: most reads of most streams."""
+
+    __slots__ = ("_end", "_start", "_variable")
+
+    def __init__(self, template: Template) -> None:
+        self._start = _FIELD + template.before
+        self._end = template.after + _EVENT_END + _CHUNK_END
+        self._variable = _variable(template.between).match
+
+    def match(self, data: bytes) -> re.Match[bytes] | None:
+        """Text, prompt tokens and output tokens as groups, if the read has this form to the last byte."""
+        line = data.find(_CHUNK_END, 1, _LONGEST_SIZE + 2)
+        begin = line + 2
+        if line < 0 or not data.startswith(self._start, begin) or not data.endswith(self._end):
+            return None
+        found = self._variable(data, begin + len(self._start))
+        if found is None or found.end() + len(self._end) != len(data):
+            return None
+        return found if _size(data[:line]) == len(data) - begin - len(_CHUNK_END) else None
+
+
+@lru_cache(maxsize=256)
+def _variable(between: bytes) -> re.Pattern[bytes]:
+    """What changes from event to event, and the bytes between: these are the same for all streams of a server."""
+    return re.compile(b"(" + _WORDS + b')"' + re.escape(between) + _NUMBERS)
+
+
+_size = lru_cache(maxsize=4096)(chunk_size)

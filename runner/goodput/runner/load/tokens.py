@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 class Gaps(NamedTuple):
-    """Inter-token gaps of one request, in ns. Each gap between reads counts once per token of the later read."""
+    """Inter-token gaps of one request, in ns. A read's gap is divided over its tokens and counts once for each."""
 
     total_ns: int
     tokens: int
     highest_ns: float
-    parts: list[tuple[float, int]]  # (gap divided over the tokens, tokens)
+    each_ns: NDArray[np.float64]  # by read, from the second on
+    counts: NDArray[np.int64]  # tokens of that read
 
 
 class Arrived:
@@ -40,6 +44,13 @@ class Arrived:
             self.stamps.append(stamp)
             self.counts.append(tokens)
 
+    def single(self, stamp: int, tokens: int) -> None:
+        """A read that holds this one token-carrying event and nothing else."""
+        self.total += tokens
+        self._events = 1
+        self.stamps.append(stamp)
+        self.counts.append(tokens)
+
     def next_read(self) -> None:
         """What follows comes from another read."""
         self._events = 0
@@ -48,20 +59,23 @@ class Arrived:
         """The gaps; None where all tokens came in one read."""
         if len(self.stamps) < 2:
             return None
-        parts = []
-        for before, stamp, count in zip(self.stamps, self.stamps[1:], self.counts[1:], strict=False):
-            parts.append(((stamp - before) / count, count))
+        counts = np.array(self.counts[1:], dtype=np.int64)
+        stamps = np.array(self.stamps, dtype=np.int64)
+        each = (stamps[1:] - stamps[:-1]) / counts
         return Gaps(
             total_ns=self.stamps[-1] - self.stamps[0],
-            tokens=sum(self.counts[1:]),
-            highest_ns=max(gap for gap, _ in parts),
-            parts=parts,
+            tokens=self.total - self.counts[0],
+            highest_ns=float(each.max()),
+            each_ns=each,
+            counts=counts,
         )
 
     def within(self, opened_ns: int, closed_ns: int) -> int:
         """Tokens whose stamp lies in [opened, closed)."""
         if not self.stamps or self.stamps[0] >= closed_ns or self.stamps[-1] < opened_ns:
             return 0
+        if self.stamps[0] >= opened_ns and self.stamps[-1] < closed_ns:
+            return self.total
         return sum(
             count for stamp, count in zip(self.stamps, self.counts, strict=True) if opened_ns <= stamp < closed_ns
         )

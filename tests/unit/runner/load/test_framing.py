@@ -31,7 +31,8 @@ def test_gaps_are_divided_over_the_tokens_of_a_read() -> None:
     gaps = arrived.gaps()
     assert gaps is not None
     assert (gaps.total_ns, gaps.tokens, gaps.highest_ns) == (70, 4, 20)
-    assert gaps.parts == [(20, 3), (10, 1)]
+    assert gaps.each_ns.tolist() == [20, 10]
+    assert gaps.counts.tolist() == [3, 1]
     assert arrived.within(100, 160) == 2
     assert arrived.within(160, 170) == 3
     assert arrived.within(0, 100) == arrived.within(171, 900) == 0

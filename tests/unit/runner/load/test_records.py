@@ -2,25 +2,36 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput.runner.load import spool
+from goodput.runner.load import records, spool
 from goodput.runner.load.errors import SpoolError
 from goodput.runner.load.records import (
     REQUESTS_SCHEMA,
     GapHistogram,
     RequestRecord,
-    bucket,
+    Rows,
+    buckets,
     counts,
     in_flight,
     load_state,
-    table,
 )
+
+
+def table(records: Iterable[RequestRecord]) -> pa.Table:
+    rows = Rows()
+    for record in records:
+        rows.add(record)
+    return rows.table()
+
 
 DONE = RequestRecord(
     request=0,
@@ -67,15 +78,21 @@ def test_the_table_has_the_columns_and_nulls_where_nothing_is_known() -> None:
     assert table([]).schema.equals(REQUESTS_SCHEMA)
 
 
+def test_rows_may_come_in_any_order_and_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "_BATCH_ROWS", 3)
+    rows = table(replace(DONE, request=number) for number in (6, 0, 3, 5, 1, 2, 4))
+    assert rows.column("request").to_pylist() == list(range(7))
+
+
 def test_counts_are_over_the_planned_arrivals_of_the_window() -> None:
     failed = replace(DONE, outcome="failed", reason="Reset")
-    told = counts([DONE, NOT_SENT, failed, failed, replace(DONE, in_window=False)])
+    told = counts(table([DONE, NOT_SENT, failed, failed, replace(DONE, in_window=False)]))
     assert (told.attempted, told.completed, told.failed, told.incomplete, told.not_sent) == (4, 1, 2, 0, 1)
     assert told.reasons == {"Reset": 2, "Stopped": 1}
 
 
 def test_in_flight_is_sent_and_not_ended() -> None:
-    records = [DONE, NOT_SENT, replace(DONE, sent_s=1.2, end_s=None)]
+    records = table([DONE, NOT_SENT, replace(DONE, sent_s=1.2, end_s=None)])
     assert [in_flight(records, at) for at in (0.9, 1.0, 1.3, 2.0)] == [0, 1, 2, 1]
 
 
@@ -90,15 +107,17 @@ def test_a_load_is_saturated_when_more_wait_than_chance_explains(opened: int, cl
 
 @given(st.floats(1e-6, 1e4))
 def test_a_bucket_holds_its_values(seconds: float) -> None:
-    assert 1.01 ** bucket(seconds) <= seconds * (1 + 1e-9)
-    assert seconds < 1.01 ** (bucket(seconds) + 1) * (1 + 1e-9)
+    (bucket,) = buckets(np.array([seconds])).tolist()
+    assert 1.01**bucket <= seconds * (1 + 1e-9)
+    assert seconds < 1.01 ** (bucket + 1) * (1 + 1e-9)
 
 
-def test_the_histogram_counts_every_gap() -> None:
+@pytest.mark.parametrize("pooled_at_once", [1, 2, 100])
+def test_the_histogram_counts_every_gap(pooled_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "_BATCH_GAPS", pooled_at_once)
     gaps = GapHistogram()
-    gaps.add(0, 2)
-    gaps.add(1e9, 3)
-    gaps.add(50e6, 1)
+    gaps.add(np.array([0.0, 1e9]), np.array([2, 3]))
+    gaps.add(np.array([50e6]), np.array([1]))
     document = gaps.document()
     assert document.zero == 2
     assert document.counts == {math.floor(math.log(0.05) / math.log(1.01)): 1, 0: 3}

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goodput.runner.load.chunks import ChunkDecoder
 from goodput.runner.load.events import StreamState
-from goodput.runner.load.template import Plain, Template
+from goodput.runner.load.sse import SseDecoder
+from goodput.runner.load.template import CommonRead, Plain, Template
 
 CHAT = (
     '{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":%s},'
@@ -44,6 +46,40 @@ def test_a_change_anywhere_is_seen_or_means_the_same(position: int, byte: int) -
         assert plain.text == document["choices"][0]["delta"]["content"]
         assert (plain.prompt_tokens, plain.output_tokens) == (usage["prompt_tokens"], usage["completion_tokens"])
         assert document["choices"][0]["finish_reason"] is None
+
+
+def read(data: bytes) -> bytes:
+    payload = b"data: " + data + b"\n\n"
+    return b"%x\r\n%b\r\n" % (len(payload), payload)
+
+
+@given(text=st.text(), prompt=st.integers(0, 10**8), total=st.integers(0, 10**8))
+def test_a_common_read_says_what_its_event_says(text: str, prompt: int, total: int) -> None:
+    data = event(text, prompt, total)
+    found = CommonRead(learnt()).match(read(data))
+    plain = learnt().match(data)
+    assert (found is None) == (plain is None)
+    if found is not None:
+        assert plain == Plain(found[1].decode(), int(found[2]), int(found[3]))
+
+
+@given(
+    position=st.integers(0, len(read(event())) - 1),
+    cut=st.integers(0, 3),
+    put=st.binary(max_size=3) | st.sampled_from([b"\n", b"\r\n", b"\n\n", b'"', b"0", b"data: "]),
+)
+def test_a_damaged_common_read_is_left_to_the_decoders_or_means_what_they_say(
+    position: int, cut: int, put: bytes
+) -> None:
+    data = read(event())
+    data = data[:position] + put + data[position + cut :]
+    found = CommonRead(learnt()).match(data)
+    if found is not None:
+        chunks, events = ChunkDecoder(), SseDecoder()
+        (only,) = events.feed(chunks.feed(data))
+        assert chunks.between
+        assert events.between
+        assert learnt().match(only.data) == Plain(found[1].decode(), int(found[2]), int(found[3]))
 
 
 @pytest.mark.parametrize(
