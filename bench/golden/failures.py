@@ -167,7 +167,7 @@ def _framing(make: Maker) -> Iterator[Case]:
     yield make.kept("event no JSON", [*plain[:-1], Piece(b"data: {oops\n\n"), END], good=False)
     yield make.kept("event no object", [*plain[:-1], Piece(b"data: [1]\n\n"), END], good=False)
     yield make.kept("a line of HTML", [plain[0], Piece(b"<html>\n\n"), *plain[1:]], good=False)
-    broken = Piece(plain[1].data.replace(b'"x"', b'"\xff"'))
+    broken = Piece(plain[1].data.replace(b'"x"', b'"\xff"'), 1)
     yield make.kept("text that is no UTF-8", [plain[0], broken, *plain[2:]], good=False)
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import socket
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from bench.golden.render import Form
+from bench.golden.script import Case, Gate, Script, Step, Stream
+from bench.golden.stream import stream_steps
 
 from goodput.analysis.schema import Load
 from goodput.runner.contract import PlannedLoad
@@ -19,14 +23,22 @@ from goodput.runner.load.records import REQUESTS_SCHEMA
 from goodput.runner.load.run import LoadRun, Target, recover
 
 if TYPE_CHECKING:
-    from tests.integration.runner.load.conftest import Golden, GoldenServer, RunCell, Step
+    from bench.golden.process import Golden
+    from tests.integration.runner.load.conftest import RunCell, StartGolden
 
-FAST = [
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n",
-    b'data: {"choices":[{"text":"x","finish_reason":"length"}],"usage":{"completion_tokens":1}}\n\n',
-    b"data: [DONE]\n\n",
-    "close",
-]
+QUICK = Stream()
+SLOW = Stream(ttft=0.01, gap=0.01)
+
+
+def always(plan: Stream | Sequence[Step]) -> Script:
+    """The same for every request; the server keeps what it received."""
+    case = Case("always", plan if isinstance(plan, Stream) else tuple(plan))
+    return Script(default=case, keep_requests=True)
+
+
+def proper(tokens: int, gap: float = 0.0) -> tuple[Step, ...]:
+    """The steps of a proper stream."""
+    return stream_steps(Stream(gap=gap), Form(chat=False), tokens, continuous=True, final=True)
 
 
 def open_load(rate: float, requests: int, output_tokens: int = 4) -> Load:
@@ -54,8 +66,8 @@ def unused_port() -> int:
         return int(server.getsockname()[1])
 
 
-def test_a_clean_cell(golden: Golden, run_cell: RunCell) -> None:
-    cell = run_cell(golden(default=stream_with_waits()).port, open_load(50, 40), lead_in=0.4)
+def test_a_clean_cell(golden: StartGolden, run_cell: RunCell) -> None:
+    cell = run_cell(golden(always(SLOW)).port, open_load(50, 40), lead_in=0.4)
     assert cell.requests.schema.equals(REQUESTS_SCHEMA, check_metadata=True)
     assert cell.requests.schema.metadata[b"goodput.schema_version"] == b"1"
     assert (cell.window.opened, cell.window.closed, cell.window.seconds) == pytest.approx((0.4, 1.2, 0.8))
@@ -76,24 +88,24 @@ def test_a_clean_cell(golden: Golden, run_cell: RunCell) -> None:
     assert cell.load_state == "stable"
 
 
-def test_an_open_loop_is_never_slowed_by_the_server(golden: Golden, run_cell: RunCell) -> None:
+def test_an_open_loop_is_never_slowed_by_the_server(golden: StartGolden, run_cell: RunCell) -> None:
     """The server answers nobody until it has all requests: whoever waits for answers never gets there."""
     requests = 60
-    server = golden([["gate", *FAST]] * requests, FAST, gate=requests)
+    server = golden(always([Gate(requests), *proper(1)]))
     cell = run_cell(server.port, open_load(200, requests, 1))
     assert cell.counts.completed == requests
-    assert server.at_once_highest >= requests
+    assert server.summary()["at_once_highest"] >= requests
     assert cell.client.connections_max >= requests
     rows = cell.requests.to_pylist()[:requests]
     assert all(row["first_s"] >= rows[-1]["sent_s"] for row in rows)  # scheduled latency shows the stall
 
 
 @pytest.mark.parametrize("processes", [1, 3])
-def test_a_closed_loop_holds_its_concurrency(golden: Golden, run_cell: RunCell, processes: int) -> None:
-    from_server = golden(default=[*stream_with_wait()])
-    cell = run_cell(from_server.port, closed_load(5, 40), processes=processes)
+def test_a_closed_loop_holds_its_concurrency(golden: StartGolden, run_cell: RunCell, processes: int) -> None:
+    server = golden(always(SLOW))
+    cell = run_cell(server.port, closed_load(5, 40), processes=processes)
     assert cell.counts.completed == cell.counts.attempted == 40
-    assert from_server.at_once_highest == 5
+    assert server.summary()["at_once_highest"] == 5
     assert cell.load_state == "not_judged"
     rows = cell.requests.to_pylist()
     first_five = [row["end_s"] for row in rows[:5]]
@@ -103,25 +115,8 @@ def test_a_closed_loop_holds_its_concurrency(golden: Golden, run_cell: RunCell, 
     assert max(inside) < cell.window.closed
 
 
-def stream_with_waits() -> list[Step]:
-    steps: list[Step] = [b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"]
-    for total, finish in ((1, "null"), (2, "null"), (3, "null"), (4, '"stop"')):
-        usage = f'{{"prompt_tokens":4,"completion_tokens":{total}}}'
-        body = f'data: {{"choices":[{{"text":"x","finish_reason":{finish}}}],"usage":{usage}}}\n\n'.encode()
-        steps += [0.01, b"%x\r\n%b\r\n" % (len(body), body)]
-    return [*steps, b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n", "keep"]
-
-
-def stream_with_wait() -> list[Step]:
-    body = (
-        b'data: {"choices":[{"text":"x","finish_reason":"length"}],"usage":{"completion_tokens":4}}\n\ndata: [DONE]\n\n'
-    )
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    return [head, 0.01, b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body), "keep"]
-
-
-def test_a_closed_loop_whose_first_requests_never_end_has_no_window(golden: Golden, run_cell: RunCell) -> None:
-    cell = run_cell(golden(default=["hang"]).port, closed_load(2, 4), drain=0.5)
+def test_a_closed_loop_whose_first_requests_never_end_has_no_window(golden: StartGolden, run_cell: RunCell) -> None:
+    cell = run_cell(golden(always(["hang"])).port, closed_load(2, 4), drain=0.5)
     assert not cell.window_opened
     assert cell.counts.attempted == 0
     assert cell.in_flight_opened is None
@@ -137,9 +132,9 @@ def test_a_closed_loop_does_not_flood_a_dead_server(run_cell: RunCell) -> None:
 
 
 def test_the_schedule_and_the_prompts_do_not_depend_on_the_number_of_processes(
-    golden: Golden, run_cell: RunCell
+    golden: StartGolden, run_cell: RunCell
 ) -> None:
-    server = golden()
+    server = golden(always(QUICK))
     one, two = (run_cell(server.port, open_load(100, 30), processes=n) for n in (1, 2))
     assert one.window.schedule_sha256 == two.window.schedule_sha256
     assert one.window.prompts_sha256 == two.window.prompts_sha256
@@ -147,15 +142,15 @@ def test_the_schedule_and_the_prompts_do_not_depend_on_the_number_of_processes(
     assert planned[0] == planned[1]
 
 
-def test_connections_are_used_again(golden: Golden, run_cell: RunCell) -> None:
-    server = golden()
+def test_connections_are_used_again(golden: StartGolden, run_cell: RunCell) -> None:
+    server = golden(always(QUICK))
     cell = run_cell(server.port, open_load(40, 60))
     assert cell.counts.completed == 60
-    assert server.connections < 30
+    assert server.summary()["connections"] < 30
 
 
-def test_a_kept_connection_that_the_server_closed_costs_no_request(golden: Golden, run_cell: RunCell) -> None:
-    server = golden([["stale", *stream_with_wait()]] * 40, stream_with_wait())
+def test_a_kept_connection_that_the_server_closed_costs_no_request(golden: StartGolden, run_cell: RunCell) -> None:
+    server = golden(always(["stale", *proper(4, 0.01)]))
     cell = run_cell(server.port, open_load(20, 40))
     assert cell.counts.completed == 40
     assert cell.retried > 0
@@ -170,10 +165,11 @@ def test_a_server_that_is_not_there(run_cell: RunCell) -> None:
     assert cell.client.send_lag_p99_seconds is None
 
 
-def test_bodies_and_headers(golden: Golden, run_cell: RunCell, tmp_path: Path) -> None:
-    server = golden()
+def test_bodies_and_headers(golden: StartGolden, run_cell: RunCell, tmp_path: Path) -> None:
+    server = golden(always(QUICK))
     run_cell(server.port, open_load(100, 10))
-    assert server.seen[0].bodies[0] == {
+    truth = server.truth()
+    assert truth[0]["body"] == {
         "model": "golden",
         "prompt": [0, 0, 1, 2],
         "max_tokens": 4,
@@ -182,28 +178,28 @@ def test_bodies_and_headers(golden: Golden, run_cell: RunCell, tmp_path: Path) -
         "stream": True,
         "stream_options": {"include_usage": True, "continuous_usage_stats": True},
     }
-    assert all(b"Authorization: Bearer k" in head for head in server.heads)
+    assert all("Authorization: Bearer k" in row["head"] for row in truth)
     stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"Bearer k" not in stored
 
 
-def test_a_long_tail_repeats_no_prompt(golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_tail_repeats_no_prompt(golden: StartGolden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the prepared requests the prompts are rotated: another beginning each time."""
     monkeypatch.setattr("goodput.runner.load.prepare.SPARE_CLOSED", 8)
     monkeypatch.setattr("goodput.runner.load.prepare.SPARE_CLOSED_BYTES", 0)
-    server = golden(default=[*stream_with_wait()])
+    server = golden(always(SLOW))
     load = Load(prompt_tokens=256, output_tokens=4, arrival="closed", concurrency=2, window_seconds=2)
     run = start(server, load, tmp_path)
     assert run.wait(30)
     cell = run.collect()
-    prompts = [body["prompt"] for seen in server.seen.values() for body in seen.bodies]
+    prompts = [row["body"]["prompt"] for row in server.truth()]
     assert cell.counts.completed == cell.counts.attempted
     assert len(prompts) > 24
     assert Counter(map(len, prompts)) == {256: len(prompts)}
     assert len({tuple(prompt[:16]) for prompt in prompts}) == len(prompts)
 
 
-def start(server: GoldenServer, load: Load, folder: Path, *, drain: float = 30) -> LoadRun:
+def start(server: Golden, load: Load, folder: Path, *, drain: float = 30) -> LoadRun:
     plan = PlannedLoad(load=load, seed=3, lead_in_seconds=0, drain_seconds=drain)
     target = Target.of(f"http://127.0.0.1:{server.port}", "golden", "completions")
     run = LoadRun(plan, target, RandomIds(range(100, 5000), 3), folder / "cell")
@@ -219,8 +215,8 @@ def until_sent(run: LoadRun, requests: int) -> None:
         time.sleep(0.01)
 
 
-def test_stop_closes_what_is_open_and_says_so(golden: Golden, tmp_path: Path) -> None:
-    run = start(golden(default=["hang"]), open_load(20, 600), tmp_path)
+def test_stop_closes_what_is_open_and_says_so(golden: StartGolden, tmp_path: Path) -> None:
+    run = start(golden(always(["hang"])), open_load(20, 600), tmp_path)
     until_sent(run, 5)
     assert run.phase() == "measuring"
     assert not run.wait(0)
@@ -238,8 +234,8 @@ def test_stop_closes_what_is_open_and_says_so(golden: Golden, tmp_path: Path) ->
     assert recover(tmp_path / "cell") is None
 
 
-def test_another_process_recovers_a_finished_cell(golden: Golden, tmp_path: Path) -> None:
-    run = start(golden(), open_load(100, 30), tmp_path)
+def test_another_process_recovers_a_finished_cell(golden: StartGolden, tmp_path: Path) -> None:
+    run = start(golden(always(QUICK)), open_load(100, 30), tmp_path)
     assert recover(tmp_path / "cell") is None
     assert run.wait(30)
     run.close()  # never collected
@@ -250,8 +246,8 @@ def test_another_process_recovers_a_finished_cell(golden: Golden, tmp_path: Path
     assert recover(tmp_path / "elsewhere") is None
 
 
-def test_a_worker_that_dies_is_an_error(golden: Golden, tmp_path: Path) -> None:
-    run = start(golden(), open_load(100, 30), tmp_path)
+def test_a_worker_that_dies_is_an_error(golden: StartGolden, tmp_path: Path) -> None:
+    run = start(golden(always(QUICK)), open_load(100, 30), tmp_path)
     for worker in run._workers:
         worker.kill()
     with pytest.raises(WorkerError, match="worker 0"):
@@ -268,8 +264,8 @@ def test_a_worker_that_cannot_start_is_an_error(tmp_path: Path) -> None:
         LoadRun(plan, target, RandomIds(range(9), 0), tmp_path).start()
 
 
-def test_chat_sends_fitted_text(golden: Golden, tmp_path: Path) -> None:
-    server = golden(default=[*stream_with_wait()])
+def test_chat_sends_fitted_text(golden: StartGolden, tmp_path: Path) -> None:
+    server = golden(always(QUICK))
     plan = PlannedLoad(load=open_load(100, 5), seed=0, lead_in_seconds=0, drain_seconds=5)
     target = Target.of(f"http://127.0.0.1:{server.port}/v1", "golden", "chat")
     ids = RandomIds(range(10), 0)
@@ -280,11 +276,12 @@ def test_chat_sends_fitted_text(golden: Golden, tmp_path: Path) -> None:
     run.start()
     assert run.wait(30)
     assert run.collect().counts.completed == 5
-    body = server.seen[-1].bodies[0]
+    first = server.truth()[0]
+    body = first["body"]
     content = f"4 é {' '.join(map(str, ids.ids(4, 0)))}"
     assert body["messages"] == [{"role": "user", "content": content}]
     assert body["max_completion_tokens"] == 4
-    assert b"POST /v1/chat/completions HTTP/1.1" in server.heads[0]
+    assert first["head"].startswith("POST /v1/chat/completions HTTP/1.1")
 
 
 def test_targets() -> None:
@@ -300,10 +297,12 @@ def test_the_client_knows_its_ceiling() -> None:
     assert measure_ceiling(0.5) > 1000
 
 
-def test_a_send_is_not_put_off_by_an_answer_that_wakes_the_loop_before_it(golden: Golden, run_cell: RunCell) -> None:
+def test_a_send_is_not_put_off_by_an_answer_that_wakes_the_loop_before_it(
+    golden: StartGolden, run_cell: RunCell
+) -> None:
     # After an answer the loop slept on past its next look-around, and past a send that fell due just behind it.
     load = open_load(20, 120).model_copy(update={"arrival": "poisson"})
-    cell = run_cell(golden(default=stream_with_waits()).port, load, lead_in=0)
+    cell = run_cell(golden(always(SLOW)).port, load, lead_in=0)
     rows = cell.requests.to_pylist()
     late = [row for row in rows if row["sent_s"] is not None and row["sent_s"] - row["planned_s"] > 0.005]
     assert len(late) <= 0.04 * len(rows)
