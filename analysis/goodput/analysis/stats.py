@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special  # not scipy.stats, which takes seconds to load
 
 Interval = tuple[float, float]
 CONFIDENCE = 0.95
@@ -48,13 +49,13 @@ def half_width(sd: float, n: int, tail: float) -> float:
 @cache
 def t_quantile(probability: float, freedom: int) -> float:
     """Quantile of Student's t."""
-    return float(stats.t.ppf(probability, freedom))
+    return float(special.stdtrit(freedom, probability))
 
 
 @cache
 def normal_quantile(probability: float) -> float:
     """Quantile of the standard normal distribution."""
-    return float(stats.norm.ppf(probability))
+    return float(special.ndtri(probability))
 
 
 def ratio_interval(parts: Sequence[float], wholes: Sequence[float]) -> Interval | None:
@@ -107,8 +108,13 @@ def percentile_interval(
 @cache
 def _ranks(n: int, p: float, confidence: float) -> tuple[int, int]:
     alpha = 1 - confidence
-    low, high = stats.binom.ppf([alpha / 2, 1 - alpha / 2], n, p)
-    return int(low), int(high) + 1
+    return binomial_quantile(alpha / 2, n, p), binomial_quantile(1 - alpha / 2, n, p) + 1
+
+
+def binomial_quantile(probability: float, n: int, p: float) -> int:
+    """Least k with P(X ≤ k) ≥ probability for X ~ Binomial(n, p); 0 < probability < 1."""
+    k = max(0, math.ceil(float(special.bdtrik(probability, n, p))))
+    return k - 1 if k > 0 and float(special.bdtr(k - 1, n, p)) >= probability else k
 
 
 @cache
@@ -143,5 +149,5 @@ def trend(values: Sequence[float]) -> float | None:
     """Change from first to last along the Theil–Sen line (median of pairwise slopes); None below two values."""
     if len(values) < 2:
         return None
-    slope = float(stats.theilslopes(values, np.arange(len(values)))[0])
-    return slope * (len(values) - 1)
+    rises = [(values[j] - values[i]) / (j - i) for j in range(len(values)) for i in range(j)]
+    return median(rises) * (len(values) - 1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest, norm, t, theilslopes
 
 from goodput.analysis import stats
 
@@ -28,6 +28,21 @@ def test_t_interval_scales_and_holds_the_mean(values: list[float], factor: float
     assert stats.t_interval([value * factor for value in values]) == pytest.approx(
         (low * factor, high * factor), rel=1e-6, abs=1e-6
     )
+
+
+@given(probability=st.floats(0.001, 0.999), n=st.integers(1, 500), p=st.floats(0.01, 0.99))
+def test_quantiles_are_those_of_scipy(probability: float, n: int, p: float) -> None:
+    assert stats.t_quantile(probability, n) == pytest.approx(t.ppf(probability, n))
+    assert stats.normal_quantile(probability) == pytest.approx(norm.ppf(probability))
+    k = stats.binomial_quantile(probability, n, p)
+    assert binom.cdf(k, n, p) >= probability - 1e-9
+    assert k == 0 or binom.cdf(k - 1, n, p) < probability + 1e-9
+
+
+@given(VALUES)
+def test_the_trend_is_that_of_scipy(values: list[float]) -> None:
+    slope = theilslopes(values, np.arange(len(values)))[0]
+    assert stats.trend(values) == pytest.approx(slope * (len(values) - 1), abs=1e-9)
 
 
 def test_equal_values_have_no_width() -> None:
