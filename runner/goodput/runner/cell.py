@@ -21,8 +21,10 @@ from goodput.runner.errors import (
 )
 from goodput.runner.idle import DEADLINE_SECONDS, GAP_SECONDS, wait_idle
 from goodput.runner.live import Progress
+from goodput.runner.load.cpus import available_cpus
 from goodput.runner.load.errors import LoadError
 from goodput.runner.load.run import CellRecords, LoadRun, Target
+from goodput.runner.load.workers import workers
 from goodput.runner.scrape import Scraper
 from goodput.runner.server import Server
 from goodput.runner.snapshot import Snapshot, read
@@ -59,7 +61,7 @@ class Bench:
     stop: Stop
     server_start_time: float | None = None
     ceiling: float | None = None
-    processes: int = 1
+    processes: int | None = None  # of the load client; None: as many as the load needs
 
     def snapshot(self) -> Snapshot:
         """The server's metrics now."""
@@ -127,7 +129,7 @@ def _load(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> LoadRun:
         bench.target,
         bench.vocabulary.prompts(planned.seed),
         cell.load,
-        processes=bench.processes,
+        processes=bench.processes or workers(planned.load, bench.ceiling, available_cpus()),
         ceiling=bench.ceiling,
     )
     scraped = bench.server.sibling(timeout_seconds=2.0)

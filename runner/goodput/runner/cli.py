@@ -56,9 +56,13 @@ def main(verbose: bool) -> None:
 @click.option("--host", default="0.0.0.0", show_default=True)  # noqa: S104  # scraped and polled by pod IP
 @_message
 @click.option("--spool-limit", type=click.IntRange(min=1), help="Bytes that may wait for a store that refuses.")
-@click.option("--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Of the load client.")
+@click.option(
+    "--processes",
+    type=click.IntRange(min=1),
+    help="Workers of the load client; without it as many as each load needs, one per core at most.",
+)
 def trial(
-    *, plan_file: Path, spool: Path, port: int, host: str, message: Path, spool_limit: int | None, processes: int
+    *, plan_file: Path, spool: Path, port: int, host: str, message: Path, spool_limit: int | None, processes: int | None
 ) -> None:
     """Verify, warm, measure and commit one trial. Exit code 0 whenever an outcome was written."""
     # Arrow, NumPy and the load client: the canary starts without them.

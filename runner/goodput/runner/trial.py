@@ -37,7 +37,7 @@ class Trial:
         board: live status.
         stop: set by SIGTERM; its deadline is the trial's.
         spool_limit_bytes: how much may wait for a store that refuses; None: what the disk has.
-        processes: of the load client.
+        processes: of the load client; None: as many as each load needs.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Trial:
         stop: Stop,
         *,
         spool_limit_bytes: int | None = None,
-        processes: int = 1,
+        processes: int | None = None,
     ) -> None:
         self._plan = plan
         self._board = board
