@@ -33,6 +33,7 @@ RATES: Columns = dict.fromkeys(
         "requests_per_second",
         "output_tokens_per_second",
         "total_tokens_per_second",
+        "makespan_seconds",
     ),
     FLOAT,
 )
@@ -96,6 +97,15 @@ COUNTED = {
     "client_descriptors_limit": "descriptors_limit",
 }
 """The same, whole numbers."""
+ASKED: Columns = {
+    "asked_prompt_tokens_mean": FLOAT,
+    "asked_prompt_tokens_max": INT,
+    "asked_output_tokens_mean": FLOAT,
+    "asked_output_tokens_max": INT,
+    "asked_prefix_hit_ratio": FLOAT,
+    "asked_repeated_requests": INT,
+}
+"""What was planned, to compare with what the server counted. The fields of `schema.Asked`."""
 RUN: Columns = {
     "measured_seconds": FLOAT,
     "started_unix_seconds": FLOAT,
@@ -112,8 +122,9 @@ RUN: Columns = {
     "gpu_seconds": FLOAT,
     "warnings": TEXT,
 }
-FIXED: Columns = {**IDS, **STATE, **LOAD, **COUNTS, **RATES, **LATENCY, **dict.fromkeys(SERVER, FLOAT), **SERVED, **RUN}
-MEASURED = [*COUNTS, *RATES, *LATENCY, *SERVER, *SERVED, *RUN]
+_MEANS: Columns = {**RATES, **LATENCY, **dict.fromkeys(SERVER, FLOAT), **SERVED}
+FIXED: Columns = {**IDS, **STATE, **LOAD, **COUNTS, **_MEANS, **ASKED, **RUN}
+MEASURED = [*COUNTS, *RATES, *LATENCY, *SERVER, *SERVED, *ASKED, *RUN]
 
 
 def cells_table(result: AnalysisResult) -> pa.Table:
@@ -149,9 +160,10 @@ def _planned(result: AnalysisResult, planned: PlannedCell, cell: Cell | None, fl
 def _measured(result: AnalysisResult, cell: Cell | None) -> Row:
     if cell is None:
         return dict.fromkeys(MEASURED)
-    return (
-        _counts(cell) | _rates(cell) | _latencies(cell) | _server(cell) | _served(cell, result.slo) | _run(result, cell)
-    )
+    document = cell.document
+    asked = {column: getattr(document.asked, column.removeprefix("asked_")) for column in ASKED}
+    served = _server(cell) | _served(cell, result.slo)
+    return _counts(cell) | _rates(cell) | _latencies(cell) | served | asked | _run(result, cell)
 
 
 def _counts(cell: Cell) -> Row:
@@ -181,6 +193,7 @@ def _rates(cell: Cell) -> Row:
         "requests_per_second": rate(document.delivered_requests, cell.seconds),
         "output_tokens_per_second": rate(document.delivered_output_tokens, cell.seconds),
         "total_tokens_per_second": rate(document.delivered_total_tokens, cell.seconds),
+        "makespan_seconds": document.makespan_seconds,
     }
 
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
-from goodput.analysis import stats
+from goodput.analysis import ids, stats
 from goodput.analysis.cells import LATENCIES, QUANTILES, Cell
 from goodput.analysis.columns import COUNTS, FIXED, IDS, LATENCY, LOAD, RATES, SERVER, START, VERDICT
 from goodput.analysis.metrics import rate, ratio
 from goodput.analysis.result import AnalysisResult
-from goodput.analysis.schema import Config, Load
+from goodput.analysis.schema import Config, Load, Stage
 from goodput.analysis.tables import Row, build, flag_cells
 
 
@@ -58,13 +58,25 @@ def load_cells(load: Load) -> Row:
         "dataset": load.dataset,
         "prompt_tokens": load.prompt_tokens,
         "output_tokens": load.output_tokens,
+        "length_distribution": load.length_distribution,
+        "length_variation_ratio": load.length_variation,
+        "max_tokens": load.max_tokens,
+        "prefix_groups": load.prefix_groups,
+        "prefix_tokens": load.prefix_tokens,
         "arrival": load.arrival,
         "burstiness": load.burstiness,
         "request_rate_per_second": load.request_rate,
+        "stages": " ".join(map(_stage, load.stages)) if load.stages else None,
+        "speed_ratio": load.speed,
         "concurrency": load.concurrency,
         "window_seconds": load.window_seconds,
         "window_requests": load.window_requests,
     }
+
+
+def _stage(stage: Stage) -> str:
+    end = "" if stage.end_rate is None else f"-{ids.text(stage.end_rate)}"
+    return f"{ids.text(stage.duration_seconds)}s@{ids.text(stage.rate)}{end}/s"
 
 
 def _counts(result: AnalysisResult, config: Config, load: Load, cells: Sequence[Cell]) -> Row:
@@ -101,7 +113,7 @@ def _rates(config: Config, cells: Sequence[Cell]) -> Row:
         "requests_per_second": _delivered(cells, lambda cell: cell.document.delivered_requests),
         "output_tokens_per_second": _delivered(cells, lambda cell: cell.document.delivered_output_tokens),
         "total_tokens_per_second": _delivered(cells, lambda cell: cell.document.delivered_total_tokens),
-        "makespan_seconds": None,  # of `arrival: burst` alone
+        "makespan_seconds": stats.mean(known(cell.document.makespan_seconds for cell in cells)),
     }
 
 

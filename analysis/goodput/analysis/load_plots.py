@@ -20,7 +20,7 @@ def load_plots(result: AnalysisResult, rows: Sequence[Row]) -> list[Plot]:
 
 def _load_plot(result: AnalysisResult, rows: Sequence[Row], of: str, index: int) -> Plot | None:
     loads = [load for load in result.loads.values() if shape(load) == of]
-    ids = {load.id: _x(load) for load in loads}
+    ids = {load.id: load.amount for load in loads}
     found = [row for row in rows if row["load"] in ids and row["blocks"]]
     if not found:
         return None
@@ -33,18 +33,17 @@ def _load_plot(result: AnalysisResult, rows: Sequence[Row], of: str, index: int)
             label = result.name(config)
             Series(label, position, points, "goodput", "per_second").draw(goodput)
             Series(label, position, points, "attainment", "ratio").draw(attainment)
-        unit = "offered requests per second" if loads[0].request_rate else "requests in flight (closed loop)"
         if loads[0].request_rate:
             xs = sorted(ids.values())
             goodput.plot(xs, xs, color="#777777", linewidth=0.8, linestyle=":", label="all offered requests good")
         attainment.axhline(result.slo.attainment, color=LIMIT, linewidth=1.1, label="target attainment")
-        goodput.set(xlabel=unit, ylabel="good requests per second", title="Goodput")
-        attainment.set(xlabel=unit, ylabel="good / attempted", title="Attainment", ylim=(-0.03, 1.05))
+        goodput.set(xlabel=_unit(loads[0]), ylabel="good requests per second", title="Goodput")
+        attainment.set(xlabel=_unit(loads[0]), ylabel="good / attempted", title="Attainment", ylim=(-0.03, 1.05))
         goodput.set_ylim(bottom=0)
         for axes in (goodput, attainment):
             axes.set_xlim(left=0)
         legend(fig, [goodput, attainment])
-        title = f"Goodput and attainment over load, {of} tokens"
+        title = f"Goodput and attainment over load, {of}"
         svg = inline_svg(fig, f"load{index}", title)
     hidden = max(0, len(ranked) - SERIES)
     caption = "Bars: 95 % t interval over blocks. Hollow: saturated, does not count for the score."
@@ -59,5 +58,11 @@ def _ranked(result: AnalysisResult, configs: Iterable[str]) -> list[str]:
     return sorted(configs, key=lambda config: (-(scores[config].value or 0.0), order[config]))
 
 
-def _x(load: Load) -> float:
-    return load.request_rate or float(load.concurrency or 0)
+def _unit(load: Load) -> str:
+    if load.speed is not None:
+        return "speed of the trace, times its own"
+    if load.concurrency is not None:
+        return "requests in flight (closed loop)"
+    if load.arrival == "burst":
+        return "requests of the burst"
+    return "highest planned requests per second" if load.stages else "offered requests per second"

@@ -95,9 +95,9 @@ class AnalysisResult:
 
 def load_order(load: Load) -> tuple[int, int, float]:
     """Sort key: by shape, then ascending."""
-    return load.prompt_tokens, load.output_tokens, load.request_rate or float(load.concurrency or 0)
+    return load.prompt_tokens or 0, load.output_tokens or 0, load.amount
 
 
 def shape(load: Load) -> str:
     """Loads that differ in arrivals only share a shape."""
-    return f"{load.dataset} {load.prompt_tokens}→{load.output_tokens}"
+    return load.dataset if load.prompt_tokens is None else f"{load.dataset} {load.lengths} tokens"

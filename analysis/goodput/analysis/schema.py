@@ -20,7 +20,9 @@ LoadState = Literal["stable", "saturated", "not_judged"]
 CellOutcome = Literal["valid", "void"]
 CellState = Literal["measured", "void", "failed", "pruned", "not_run"]
 RequestOutcome = Literal["completed", "failed", "incomplete", "not_sent"]
-Arrival = Literal["poisson", "constant", "gamma", "closed"]
+Arrival = Literal["poisson", "constant", "gamma", "burst", "replay", "closed"]
+Dataset = Literal["random", "sharegpt", "jsonl", "trace"]
+LengthDistribution = Literal["uniform", "normal", "lognormal"]
 Endpoint = Literal["completions", "chat"]
 Verdict = Literal["winner", "tie", "undecided", "infeasible", "drift"]
 Positive = Annotated[float, Field(gt=0)]
@@ -36,15 +38,38 @@ class Document(BaseModel):
         return self.model_dump_json(indent=1).encode() + b"\n"
 
 
-class Load(Document):
-    """One point on the load axis. Open loop: ``request_rate``; closed loop (``arrival: closed``): ``concurrency``."""
+class Stage(Document):
+    """A part of a window, requests per second: one rate, or a ramp that ends at ``end_rate``."""
 
-    dataset: Literal["random"] = "random"
-    prompt_tokens: int = Field(ge=1)
-    output_tokens: int = Field(ge=1)
+    duration_seconds: Positive
+    rate: Positive
+    end_rate: Positive | None = None
+
+
+class Load(Document):
+    """One point on the load axis: what is asked for, and when.
+
+    Open loop: ``request_rate``, ``stages``, ``speed`` (``arrival: replay``) or nothing but the number of requests
+    (``arrival: burst``); closed loop (``arrival: closed``): ``concurrency``. Lengths are None where the dataset
+    gives them. ``length_distribution`` None: every request has exactly these lengths; else they are the means, and
+    ``length_variation`` is standard deviation / mean. ``prompt_tokens`` includes the shared ``prefix_tokens``.
+    With ``stages`` the window is their sum.
+    """
+
+    dataset: Dataset = "random"
+    dataset_uri: str | None = None
+    prompt_tokens: int | None = Field(default=None, ge=1)
+    output_tokens: int | None = Field(default=None, ge=1)
+    length_distribution: LengthDistribution | None = None
+    length_variation: Positive | None = None
+    max_tokens: int | None = Field(default=None, ge=2)  # prompt and output together; what is longer is left out
+    prefix_groups: int | None = Field(default=None, ge=1)
+    prefix_tokens: int | None = Field(default=None, ge=1)
     arrival: Arrival
     burstiness: Positive | None = None
     request_rate: Positive | None = None
+    stages: tuple[Stage, ...] | None = None
+    speed: Positive | None = None  # 10: the trace passes ten times as fast
     concurrency: int | None = Field(default=None, ge=1)
     window_seconds: Positive | None = None
     window_requests: int | None = Field(default=None, ge=1)
@@ -55,10 +80,43 @@ class Load(Document):
         return ids.digest(self.model_dump(exclude_none=True))
 
     @property
+    def open_loop(self) -> bool:
+        """Arrivals are planned, whatever the server does."""
+        return self.arrival != "closed"
+
+    @property
+    def highest_rate(self) -> float | None:
+        """Highest planned requests per second; None where no rate is planned."""
+        if self.stages:
+            return max(max(stage.rate, stage.end_rate or 0.0) for stage in self.stages)
+        return self.request_rate
+
+    @property
+    def amount(self) -> float:
+        """What orders loads of one shape: rate, speed, concurrency, or the size of a burst."""
+        return self.highest_rate or self.speed or float(self.concurrency or self.window_requests or 0)
+
+    @property
+    def lengths(self) -> str:
+        """The lengths as names show them: ``2048→64``, ``~2048→64`` where they vary, else the dataset's name."""
+        if self.prompt_tokens is None:
+            return self.dataset
+        return f"{'~' if self.length_distribution else ''}{self.prompt_tokens}→{self.output_tokens}"
+
+    @property
     def label(self) -> str:
-        """Short name for tables and plots, e.g. ``2048→64 @ 4/s`` or ``2048→64 × 16``."""
-        rate = f"@ {ids.text(self.request_rate)}/s" if self.request_rate else f"× {self.concurrency}"
-        return f"{self.prompt_tokens}→{self.output_tokens} {rate}"
+        """Short name for tables and plots, e.g. ``2048→64 @ 4/s`` or ``2048→64 × 16``; unique within a sweep."""
+        return f"{self.lengths} {self._amount_label()}"
+
+    def _amount_label(self) -> str:
+        if self.request_rate:
+            return f"@ {ids.text(self.request_rate)}/s"
+        if self.stages:
+            rates = [rate for stage in self.stages for rate in (stage.rate, stage.end_rate) if rate]
+            return f"@ {ids.text(min(rates))}-{ids.text(max(rates))}/s"
+        if self.speed:
+            return f"at {ids.text(self.speed)}x speed"
+        return f"× {self.concurrency}" if self.concurrency else f"burst of {self.window_requests}"
 
 
 class Slo(Document):
@@ -349,6 +407,17 @@ class Counts(Document):
     reasons: dict[str, int] = Field(default_factory=dict)
 
 
+class Asked(Document):
+    """What the requests of a cell were planned to ask for. Lengths are those of the window's arrivals."""
+
+    prompt_tokens_mean: float | None = None
+    prompt_tokens_max: int | None = None
+    output_tokens_mean: float | None = None
+    output_tokens_max: int | None = None
+    prefix_hit_ratio: float | None = None  # prompt tokens that earlier prompts of the cell begin with, whole KV blocks
+    repeated_requests: int = 0  # of lead-in and window: their dataset row was sent before
+
+
 class CellDocument(Document):
     """``cell.json``: everything about one attempt at one cell that is not per request."""
 
@@ -365,10 +434,12 @@ class CellDocument(Document):
     message: str | None = None
     warnings: tuple[str, ...] = ()
     load_state: LoadState
+    makespan_seconds: float | None = None  # of a burst that completed: from the burst to its last end
     in_flight_opened: int | None = None
     in_flight_closed: int | None = None
     window: Window | None = None
     counts: Counts | None = None
+    asked: Asked = Asked()
     delivered_requests: int | None = None  # by delivery inside the window
     delivered_output_tokens: int | None = None
     delivered_total_tokens: int | None = None

@@ -55,19 +55,15 @@ class TrialId:
 
 @dataclass(frozen=True)
 class LoadStep:
-    """One load point with what is fixed for it in the plan, the same for all configs. Seconds."""
+    """One load point with what is fixed for it in the plan, the same for all configs. Seconds.
+
+    ``window_seconds`` is what is expected where the window goes by requests.
+    """
 
     load: Load
     lead_in_seconds: float
     drain_seconds: float
-
-    @property
-    def window_seconds(self) -> float:
-        """Expected length of the window."""
-        if self.load.window_seconds is not None:
-            return self.load.window_seconds
-        requests = self.load.window_requests or 0
-        return requests / (self.load.request_rate or float(self.load.concurrency or 1))
+    window_seconds: float
 
     @property
     def seconds(self) -> float:

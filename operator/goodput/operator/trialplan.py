@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from goodput.analysis import ids
-from goodput.analysis.schema import Config
+from goodput.analysis.schema import Config, Load
 from goodput.operator.plan.limits import UPLOAD_HOLD_SECONDS
 from goodput.operator.sweep import LoadStep, Sweep, TrialId
+from goodput.runner import expect
 from goodput.runner.contract import PlannedLoad, ResultsTarget, ServerFacts, TrialPlan
 
 DEFAULT_MAX_NUM_SEQS: Final = 256
@@ -61,9 +62,15 @@ def trial_plan(sweep: Sweep, trial: TrialId, facts: ServerFacts) -> TrialPlan:
     )
 
 
+def _at_once(load: Load) -> int:
+    """Requests that a load may have in flight."""
+    rate = expect.requests_per_second(load)
+    if load.arrival == "burst":
+        return load.window_requests or 0
+    return load.concurrency or int((rate or 0.0) * WARMUP_SECONDS_OF_ARRIVALS)
+
+
 def warmup_concurrency(config: Config, loads: tuple[LoadStep, ...]) -> int:
-    """min(max_num_seqs, the highest planned concurrency, or ten seconds of the highest rate); at least 1."""
-    asked = max(
-        step.load.concurrency or int((step.load.request_rate or 0.0) * WARMUP_SECONDS_OF_ARRIVALS) for step in loads
-    )
+    """min(max_num_seqs, the highest planned concurrency or burst, or ten seconds of the highest rate); at least 1."""
+    asked = max(_at_once(step.load) for step in loads)
     return max(1, min(int(config.flags.get("max_num_seqs", DEFAULT_MAX_NUM_SEQS)), asked))

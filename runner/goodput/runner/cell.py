@@ -32,6 +32,7 @@ from goodput.runner.spool import CellSpool, Closing, Opening
 from goodput.runner.status import Board
 from goodput.runner.stop import Stop
 from goodput.runner.tokens import Vocabulary
+from goodput.runner.workload import random_workload
 
 WATCH_SECONDS = 0.2
 ALIVE_SECONDS = 2.0  # between looks at a running cell's server: a dead one need not be loaded to the end
@@ -124,11 +125,15 @@ def _reset(bench: Bench) -> tuple[str, ...]:
 
 def _load(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> LoadRun:
     """Run the load to its end, or cut it short where nothing can come of it."""
+    work = random_workload(bench.vocabulary, planned)
     run = LoadRun(
         planned,
         bench.target,
-        bench.vocabulary.prompts(planned.seed),
+        work.prompts,
         cell.load,
+        lengths=work.lengths,
+        replayed=work.replayed,
+        unique_prompts=work.unique_prompts,
         processes=bench.processes or workers(planned.load, bench.ceiling, available_cpus()),
         ceiling=bench.ceiling,
     )

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from goodput.analysis.schema import (
+    Asked,
     CellDocument,
     CellKey,
     Commit,
@@ -20,6 +21,7 @@ from goodput.analysis.schema import (
     ServerColumns,
     Start,
 )
+from goodput.runner.asked import asked_of, lag_seconds, makespan_seconds
 from goodput.runner.columns import samples_table, server_columns
 from goodput.runner.contract import PlannedLoad, TrialPlan
 from goodput.runner.load.run import CellRecords
@@ -74,7 +76,10 @@ def conclude(
         server = _compared(server, records)
     outcomes = {} if records is None else _outcomes(records.requests)
     facts = None if opening is None or records is None else _facts(plan, planned, opening, closing, records)
-    void = _void(closing, None if facts is None else replace(facts, server=server, samples=scraped))
+    asked = Asked() if records is None else asked_of(records, server)
+    if facts is not None:
+        facts = replace(facts, server=server, samples=scraped, planned_hits=asked.prefix_hit_ratio or 0.0)
+    void = _void(closing, facts)
     document = CellDocument(
         evidence=plan.evidence,
         key=CellKey(config=plan.config.id, load=planned.load.id, block=plan.block),
@@ -88,9 +93,11 @@ def conclude(
         warnings=(
             *memory.warnings,
             *(() if opening is None else opening.warnings),
-            *warnings(None if records is None else records.counts, server),
+            *warnings(None if records is None else records.counts, server, asked),
         ),
         server=server,
+        asked=asked,
+        makespan_seconds=None if records is None else makespan_seconds(planned.load, records),
         start=start(plan, memory),
         provenance=memory.provenance or Provenance(),
         **_measured(records),
@@ -126,10 +133,11 @@ def _facts(plan: TrialPlan, planned: PlannedLoad, opening: Opening, closing: Clo
         closing=closing.snapshot,
         client=records.client,
         server=None,
-        open_loop=planned.load.request_rate is not None,
+        open_loop=planned.load.open_loop,
         fresh_prompts=plan.server.resettable,
         window_opened=records.window_opened,
         prompt_drift=records.prompt_drift_ratio,
+        lag_seconds=lag_seconds(planned.load, records),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from goodput.runner import expect
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.spool import TrialSpool
 
@@ -15,13 +16,14 @@ def cell_bytes(planned: PlannedLoad) -> int:
     """Upper estimate of what a cell writes, in bytes."""
     load = planned.load
     seconds = planned.lead_in_seconds + (load.window_seconds or 0.0) + planned.drain_seconds
-    if load.request_rate is not None:
-        requests = load.request_rate * seconds + (load.window_requests or 0)
-        events = requests * load.output_tokens
+    rate, output = expect.requests_per_second(load), expect.output_tokens(load)
+    if load.concurrency is not None:
+        events = load.concurrency * seconds * EVENTS_PER_STREAM_SECOND
+        requests = events / output + (load.window_requests or 0)
     else:
-        events = (load.concurrency or 1) * seconds * EVENTS_PER_STREAM_SECOND
-        requests = events / load.output_tokens + (load.window_requests or 0)
-    return round(events * EVENT_BYTES + requests * (load.prompt_tokens * TOKEN_BYTES + REQUEST_BYTES))
+        requests = (rate or 0.0) * seconds + (load.window_requests or 0)
+        events = requests * output
+    return round(events * EVENT_BYTES + requests * (expect.prompt_tokens(load) * TOKEN_BYTES + REQUEST_BYTES))
 
 
 def enough_room(spool: TrialSpool, planned: PlannedLoad, limit_bytes: int | None) -> bool:

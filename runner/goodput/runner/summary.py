@@ -35,7 +35,7 @@ class Summary:
 def summarize(table: pa.Table, load: Load, slo: Slo, window_seconds: float) -> Summary:
     """The summary of a cell's ``requests.parquet``."""
     requests = request_metrics(table)
-    judgement = judge(requests, slo, open_loop=load.request_rate is not None)
+    judgement = judge(requests, slo, open_loop=load.open_loop)
     return Summary(
         goodput=rate(judgement.good, window_seconds),
         attainment=ratio(judgement.good, judgement.attempted),

@@ -9,6 +9,7 @@ from importlib.resources import files
 
 from goodput.runner.contract import TrialPlan
 from goodput.runner.errors import TokensError
+from goodput.runner.load.processes import Purpose
 from goodput.runner.load.prompts import FittedText, Ids, PromptSource, RandomIds
 from goodput.runner.server import Server
 
@@ -29,14 +30,20 @@ class Vocabulary:
     Attributes:
         pool: token ids.
         fit: turns drawn ids into chat text of exactly ``n`` tokens, template included; None for completions.
+        shortest: prompt that can be made: the chat template and one word.
     """
 
     pool: Sequence[int]
     fit: Callable[[Ids, int], str] | None = None
+    shortest: int = 1
+
+    def ids(self, seed: int, purpose: Purpose = "prompts") -> RandomIds:
+        """Random ids: a pure function of seed, purpose and index."""
+        return RandomIds(self.pool, seed, purpose)
 
     def prompts(self, seed: int) -> PromptSource:
         """The prompts of one load point: a pure function of seed and index."""
-        source = RandomIds(self.pool, seed)
+        source = self.ids(seed)
         return source if self.fit is None else FittedText(source, self.fit)
 
 
@@ -49,7 +56,7 @@ def vocabulary(server: Server, plan: TrialPlan) -> Vocabulary:
     if plan.endpoint == "chat":
         spelled = single_token_words(lambda text: server.tokenize(prompt=text))
         fitter = ChatFitter(spelled, lambda text: _count_chat(server, text))
-        return Vocabulary(sorted(spelled), fitter)
+        return Vocabulary(sorted(spelled), fitter, fitter.template_tokens + 1)
     if plan.token_id_range is not None:
         return Vocabulary(range(*plan.token_id_range))
     ids = server.tokenize(prompt=" ".join(words()))
@@ -86,13 +93,16 @@ class ChatFitter:
     Args:
         spelled: token id → word.
         count: tokens of a message with the template around it, as the server counts.
+
+    Attributes:
+        template_tokens: of the template alone.
     """
 
     def __init__(self, spelled: dict[int, str], count: Callable[[str], int]) -> None:
         self._spelled = spelled
         self._count = count
         ids = sorted(spelled)[:2]
-        self._template_tokens = count(self._text(ids)) - len(ids)
+        self.template_tokens = count(self._text(ids)) - len(ids)
 
     def __call__(self, ids: Ids, n: int) -> str:
         """Text of ``n`` tokens from the first of ``ids``.
@@ -100,7 +110,7 @@ class ChatFitter:
         Raises:
             TokensError: the template alone is as long, or no number of words gives exactly ``n``.
         """
-        length = n - self._template_tokens
+        length = n - self.template_tokens
         drawn = [int(token) for token in ids]
         tried: set[int] = set()
         while 0 < length <= len(drawn) and length not in tried and len(tried) < _TRIES:
@@ -110,7 +120,7 @@ class ChatFitter:
             if counted == n:
                 return text
             length += n - counted
-        raise TokensError(f"no chat message of exactly {n} tokens (the template has {self._template_tokens})")
+        raise TokensError(f"no chat message of exactly {n} tokens (the template has {self.template_tokens})")
 
     def _text(self, ids: Sequence[int]) -> str:
         return " ".join(self._spelled[token] for token in ids)

@@ -6,11 +6,11 @@ memory bandwidth allows, which needs the device's bandwidth and the model's size
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from goodput.analysis.schema import Client, Counts, ServerColumns
+from goodput.analysis.schema import Asked, Client, Counts, ServerColumns
 from goodput.runner import names
 from goodput.runner.snapshot import Snapshot
 
@@ -32,10 +32,12 @@ class Facts:
         client: how the load client fared.
         server: columns; None where the server exposes none.
         open_loop: arrivals were planned.
-        fresh_prompts: the prefix cache was empty and no prompt repeats, so hits must be about 0.
+        fresh_prompts: the prefix cache was empty and no prompt repeats, so hits must be about `planned_hits`.
         samples: taken between the snapshots.
         window_opened: False for a closed loop whose first requests never ended.
         prompt_drift: share by which the server counted other prompt lengths than asked; None: it counted none.
+        planned_hits: share of prompt tokens that earlier prompts of the cell begin with, in whole blocks.
+        lag_seconds: how late 1 % of requests may be sent.
     """
 
     opening: Snapshot
@@ -47,6 +49,8 @@ class Facts:
     samples: tuple[Snapshot, ...] = ()
     window_opened: bool = True
     prompt_drift: float | None = None
+    planned_hits: float = 0.0
+    lag_seconds: float = LAG_SECONDS
 
 
 Check = Callable[[Facts], str | None]
@@ -61,12 +65,13 @@ def verdict(facts: Facts) -> tuple[str, str] | None:
     return None
 
 
-def warnings(counts: Counts | None, server: ServerColumns | None) -> tuple[str, ...]:
+def warnings(counts: Counts | None, server: ServerColumns | None, asked: Asked | None = None) -> tuple[str, ...]:
     """Differences that void nothing: no server columns, or client and server count different requests.
 
     Args:
         counts: of the window; None where nothing was measured.
         server: its counters cover lead-in and tail too.
+        asked: what was planned.
     """
     found: list[str] = []
     if server is not None and not server.complete:
@@ -80,7 +85,16 @@ def warnings(counts: Counts | None, server: ServerColumns | None) -> tuple[str, 
         found.append(f"CountsDiffer: the server counts {reasons or 'no requests'}, the client {seen}")
     if counts is not None and counts.attempted == 0:
         found.append("no request was planned inside the window")
-    return tuple(found)
+    return (*found, *_unlike_planned(server, asked or Asked()))
+
+
+def _unlike_planned(server: ServerColumns | None, asked: Asked) -> Iterator[str]:
+    """A server may find less in its prefix cache than is there, and rows of a small dataset come again."""
+    hits, planned = None if server is None else server.prefix_hit_ratio, asked.prefix_hit_ratio or 0.0
+    if hits is not None and hits < planned - HIT_RATIO:
+        yield f"PrefixMiss: {hits:.1%} of prompt tokens came from the prefix cache, planned is {planned:.1%}"
+    if asked.repeated_requests:
+        yield f"RowsRepeated: {asked.repeated_requests} requests repeat a row of the dataset, which is too short"
 
 
 def _server_gone(facts: Facts) -> str | None:
@@ -123,7 +137,7 @@ def _client_short(facts: Facts) -> str | None:
 
 def _schedule_lag(facts: Facts) -> str | None:
     lag = facts.client.send_lag_p99_seconds
-    if not facts.open_loop or lag is None or lag <= LAG_SECONDS:
+    if not facts.open_loop or lag is None or lag <= facts.lag_seconds:
         return None
     return f"1 % of requests were sent {lag * 1000:.1f} ms or more after their planned time"
 
@@ -135,9 +149,9 @@ def _client_saturated(facts: Facts) -> str | None:
 
 def _prefix_hit(facts: Facts) -> str | None:
     ratio = None if facts.server is None else facts.server.prefix_hit_ratio
-    if not facts.fresh_prompts or ratio is None or ratio <= HIT_RATIO:
+    if not facts.fresh_prompts or ratio is None or ratio <= facts.planned_hits + HIT_RATIO:
         return None
-    return f"{ratio:.1%} of prompt tokens came from the prefix cache, planned is 0 %"
+    return f"{ratio:.1%} of prompt tokens came from the prefix cache, planned is {facts.planned_hits:.1%}"
 
 
 def _prompt_drift(facts: Facts) -> str | None:

@@ -58,7 +58,7 @@ def _identity(cell: CellDocument, planned: int) -> dict[str, Any]:
         "block": cell.key.block,
         "attempt": str(cell.attempt),
         "outcome": cell.outcome,
-        "request_rate": load.request_rate or "inf",
+        "request_rate": load.highest_rate or "inf",
         "burstiness": _burstiness(load),
         "max_concurrency": load.concurrency,
     }

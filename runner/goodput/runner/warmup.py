@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
+from goodput.runner import expect
 from goodput.runner.contract import TrialPlan
 from goodput.runner.errors import RequestRefusedError, ServerGoneError
 from goodput.runner.load.prompts import BodyWriter, PromptSource, TextSource
@@ -78,7 +79,8 @@ class _Loop:
         self._plan = plan
         self._prompts = prompts
         self._stop = stop
-        self._shapes = sorted({(entry.load.prompt_tokens, entry.load.output_tokens) for entry in plan.loads})
+        loads = [entry.load for entry in plan.loads]
+        self._shapes = sorted({(expect.prompt_tokens(load), expect.output_tokens(load)) for load in loads})
         self._series = _Series(len(self._shapes))
         self._writer = BodyWriter(plan.endpoint, plan.served_model)
         self._path = target.path
@@ -135,7 +137,7 @@ class _Loop:
 
     def _body(self, index: int, prompt_tokens: int, output_tokens: int) -> bytes:
         if self._plan.endpoint == "chat" and isinstance(self._prompts, TextSource):
-            return self._writer.chat(self._prompts.text(prompt_tokens, index), output_tokens)
+            return self._writer.chat(self._prompts.messages(prompt_tokens, index), output_tokens)
         return self._writer.completion(self._prompts.ids(prompt_tokens, index), output_tokens)[0]
 
     async def _request(self, client: httpx.AsyncClient, body: bytes) -> tuple[float, float]:

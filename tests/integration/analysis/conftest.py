@@ -249,6 +249,7 @@ def requests(load: Load, block: str, model: Model, window: float = WINDOW) -> pa
     ttft = model.ttft * noise[0] + np.maximum(0, planned * (rate / model.capacity - 1))
     tpot = model.tpot * noise[1]
     first = planned + 0.001 + ttft
+    assert load.output_tokens is not None
     last = first + tpot * (load.output_tokens - 1)
     n = len(planned)
     columns = {

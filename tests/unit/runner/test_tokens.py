@@ -49,8 +49,8 @@ def test_without_tokenize_there_is_no_chat() -> None:
 def test_text_has_exactly_the_asked_length(n: int) -> None:
     spelled = single_token_words(toy)
     source = Vocabulary(sorted(spelled), ChatFitter(spelled, count)).prompts(seed=3)
-    text = source.text(n, 0)  # type: ignore[attr-defined]  # a TextSource, as a fitter was given
-    assert count(text) == n
+    (message,) = source.messages(n, 0)  # type: ignore[attr-defined]  # a TextSource, as a fitter was given
+    assert count(message["content"]) == n
 
 
 def test_a_tokenizer_that_merges_is_corrected() -> None:

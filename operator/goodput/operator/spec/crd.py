@@ -12,9 +12,10 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from goodput.operator.spec.messages import CHANGE_RULES, SHAPE_RULES, Rule
+from goodput.operator.spec.messages import CHANGE_RULES, SHAPE_RULES
 from goodput.operator.spec.models import GROUP, KIND, VERSION, SweepSpec
 from goodput.operator.spec.parse import model_in
+from goodput.operator.spec.rule import Rule
 from goodput.operator.spec.statusmodel import SweepStatus
 
 Schema = dict[str, Any]

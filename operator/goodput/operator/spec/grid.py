@@ -6,9 +6,8 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
-from goodput.analysis.schema import Config, Load
+from goodput.analysis.schema import Config
 from goodput.operator.spec.command import server_command
 from goodput.operator.spec.errors import Problem, SpecError
 from goodput.operator.spec.flagcheck import ENGINE_KEY, normal_point
@@ -41,8 +40,8 @@ def count(spec: SweepSpec) -> Counts:
     configs = spec.configs or ConfigsSpec()
     points = math.prod(len(values) for values in (configs.grid or {}).values())
     work = spec.workload
-    rates = len(work.request_rate or work.concurrency or ())
-    loads = len(work.prompt_tokens) * len(work.output_tokens) * rates
+    shapes = len(work.prompt_lengths) * len(work.output_lengths) if work.dataset == "random" else 1
+    loads = shapes * len(work.amounts)
     return Counts(len(configs.points or range(points)) * len(spec.engines), loads, spec.plan.blocks.min)
 
 
@@ -102,37 +101,6 @@ def matches(config: Config, point: Mapping[str, str]) -> bool:
         config.engine == value if flag == ENGINE_KEY else config.flags.get(flag) == value
         for flag, value in point.items()
     )
-
-
-def load_points(spec: SweepSpec) -> tuple[Load, ...]:
-    """All load points, ascending: by prompt length, output length, then rate or concurrency."""
-    work = spec.workload
-    shapes = itertools.product(sorted(work.prompt_tokens), sorted(work.output_tokens))
-    closed = work.concurrency is not None
-    return tuple(
-        Load(
-            prompt_tokens=prompt,
-            output_tokens=output,
-            arrival="closed" if closed else _arrival(spec),
-            burstiness=work.burstiness,
-            request_rate=None if closed else float(amount),
-            concurrency=int(amount) if closed else None,
-            window_seconds=work.window.duration_seconds,
-            window_requests=work.window.requests,
-        )
-        for prompt, output in shapes
-        for amount in sorted(work.concurrency or work.request_rate or ())
-    )
-
-
-def _arrival(spec: SweepSpec) -> Literal["poisson", "constant", "gamma"]:
-    match spec.workload.arrival:
-        case None | "poisson":
-            return "poisson"
-        case "burst":
-            raise AssertionError("burst is refused before")
-        case other:
-            return other
 
 
 def _points(configs: ConfigsSpec) -> Iterator[Mapping[str, str]]:

@@ -6,55 +6,11 @@ reads the same sentence at both doors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from goodput.operator.spec.errors import Problem
+from goodput.operator.spec.rule import Rule, positive
+from goodput.operator.spec.workloadrules import WORKLOAD_RULES
 
 _FLAG_KEY = "'^[a-z][a-z0-9_]*([.][a-z0-9_]+)*$'"
 _SNAKE = ("flags are written in snake_case", "write max_num_seqs for --max-num-seqs")
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One rule: where it stands in the schema (dotted, ``[]`` for items), its CEL, its words."""
-
-    id: str
-    at: str  # schema node that carries the rule: "" is the object itself
-    field: str  # what the user must change, dotted, from the object's root
-    cel: str
-    message: str
-    fix: str
-
-    @property
-    def text(self) -> str:
-        """The CRD's message."""
-        return f"{self.field}: {self.message}; {self.fix}"
-
-    def problem(self, value: object, *, field: str | None = None) -> Problem:
-        """The same words as a problem of one spec; ``field`` has the indexes where the rule is inside a list."""
-        return Problem(field or self.field, value, self.message, self.fix)
-
-
-def _positive(at: str, name: str, example: str) -> Rule:
-    return Rule(
-        id=f"positive:{at}.{name}",
-        at=at,
-        field=f"{at}.{name}",
-        cel=f"!has(self.{name}) || duration(self.{name}) > duration('0s')",
-        message="must be greater than 0",
-        fix=f"write a duration such as {example}",
-    )
-
-
-def _unique(name: str) -> Rule:
-    return Rule(
-        id=f"unique:{name}",
-        at="spec.workload",
-        field=f"spec.workload.{name}",
-        cel=f"!has(self.{name}) || self.{name}.all(x, self.{name}.exists_one(y, y == x))",
-        message="a value is listed twice",
-        fix="list every value once",
-    )
 
 
 def _immutable(at: str, name: str, *, optional: bool) -> Rule:
@@ -173,54 +129,7 @@ SHAPE_RULES = (
         "claimName and create exclude each other",
         "keep one of them",
     ),
-    Rule(
-        "arrivals",
-        "spec.workload",
-        "spec.workload",
-        "[has(self.requestRate), has(self.concurrency), has(self.search)].filter(x, x).size() == 1",
-        "exactly one of requestRate, concurrency and search is needed",
-        "write requestRate: [2, 4] for two load points",
-    ),
-    Rule(
-        "arrival-open",
-        "spec.workload",
-        "spec.workload.arrival",
-        "!has(self.arrival) || !has(self.concurrency)",
-        "is for requestRate: with concurrency the next request starts when one ends",
-        "remove it",
-    ),
-    Rule(
-        "burstiness",
-        "spec.workload",
-        "spec.workload.burstiness",
-        "has(self.burstiness) == (has(self.arrival) && self.arrival == 'gamma')",
-        "belongs to arrival gamma, and is required there",
-        "write burstiness: 0.5, or change the arrival",
-    ),
-    Rule(
-        "dataset-uri",
-        "spec.workload",
-        "spec.workload.datasetUri",
-        "has(self.datasetUri) == (self.dataset != 'random')",
-        "belongs to datasets other than random, and is required there",
-        "say where the dataset is, or remove it",
-    ),
-    Rule(
-        "window",
-        "spec.workload.window",
-        "spec.workload.window",
-        "has(self.duration) != has(self.requests)",
-        "exactly one of duration and requests is needed",
-        "write {duration: 60s} or {requests: 500}",
-    ),
-    Rule(
-        "token-ids",
-        "spec.workload.tokenIdRange",
-        "spec.workload.tokenIdRange",
-        "self.first < self.last",
-        "first must be smaller than last",
-        "write {first: 1000, last: 30000}",
-    ),
+    *WORKLOAD_RULES,
     Rule(
         "slo-needed",
         "spec",
@@ -238,11 +147,9 @@ SHAPE_RULES = (
         "must not be smaller than min",
         "raise max or lower min",
     ),
-    *(_unique(name) for name in ("promptTokens", "outputTokens", "requestRate", "concurrency")),
-    *(_positive("spec.slo", name, "500ms") for name in ("ttft", "tpot", "itl", "e2e")),
-    _positive("spec.workload.window", "duration", "60s"),
-    _positive("spec.engines[]", "startupTimeout", "20m"),
-    _positive("spec.budget", "deadline", "8h"),
+    *(positive("spec.slo", name, "500ms") for name in ("ttft", "tpot", "itl", "e2e")),
+    positive("spec.engines[]", "startupTimeout", "20m"),
+    positive("spec.budget", "deadline", "8h"),
 )
 
 CHANGE_RULES = (

@@ -30,7 +30,6 @@ def _values(spec: SweepSpec) -> Iterator[tuple[str, object, bool, str]]:
         yield f"{place}.compileCache.mode", mode, mode == "prime", "use none or shared"
     yield "spec.workload.dataset", work.dataset, work.dataset != "random", "use random"
     yield "spec.workload.search", MISSING, work.search is not None, "list rates in requestRate"
-    yield "spec.workload.arrival", work.arrival, work.arrival == "burst", "use poisson, constant or gamma"
     objective = spec.objective.name
     unbuilt = objective in ("capacity", "makespan")
     yield "spec.objective.name", objective, unbuilt, "use goodput or outputThroughput"

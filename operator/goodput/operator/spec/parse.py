@@ -13,7 +13,13 @@ from pydantic_core import ErrorDetails
 from goodput.analysis import ids
 from goodput.operator.spec.errors import MISSING, Problem, SpecError
 from goodput.operator.spec.models import API_VERSION, KIND, SweepSpec
-from goodput.operator.spec.scalars import HTTP_PATTERN, NAME_PATTERN, OBJECT_NAME_PATTERN, URI_PATTERN
+from goodput.operator.spec.scalars import (
+    DATASET_PATTERN,
+    HTTP_PATTERN,
+    NAME_PATTERN,
+    OBJECT_NAME_PATTERN,
+    URI_PATTERN,
+)
 
 _DURATION_FIX = "write a duration such as 500ms, 20s or 1h30m"
 _QUOTE_FIX = 'put booleans and decimals in quotes: "true", "0.9"'
@@ -45,6 +51,7 @@ _BOUNDS = {
 }
 _PATTERNS = {
     URI_PATTERN: ("has no known scheme", "begin it with s3://, gs://, az:// or file://"),
+    DATASET_PATTERN: ("has no known scheme", "begin it with s3://, gs://, az://, https:// or file://"),
     NAME_PATTERN: ("must be lower-case letters, digits and -", "write a name such as vllm-032"),
     OBJECT_NAME_PATTERN: ("is not the name of an object", "use lower-case letters, digits, - and ."),
     HTTP_PATTERN: ("is not a URL", "begin it with http:// or https://"),

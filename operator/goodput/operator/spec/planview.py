@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from goodput.analysis import ids
+from goodput.analysis.schema import Load
 from goodput.operator.spec.errors import MISSING, Problem, SpecError
 from goodput.operator.spec.resolve import resolve
 from goodput.operator.sweep import Sweep
@@ -112,6 +114,22 @@ def _loads(sweep: Sweep) -> Iterator[str]:
             f"  {load.id}  {load.label}  {load.arrival}, window {window}, "
             f"lead-in {step.lead_in_seconds:g} s, drain at most {step.drain_seconds:g} s"
         )
+        yield from (f"    {line}" for line in _details(load))
+
+
+def _details(load: Load) -> Iterator[str]:
+    """What the line of a load has no room for."""
+    for stage in load.stages or ():
+        end = "" if stage.end_rate is None else f", rising or falling evenly to {ids.text(stage.end_rate)}/s"
+        yield f"{stage.duration_seconds:g} s at {ids.text(stage.rate)}/s{end}"
+    if load.length_distribution:
+        yield f"lengths {load.length_distribution}, standard deviation {load.length_variation:g} of the mean"
+    if load.dataset_uri:
+        yield f"dataset {load.dataset_uri}"
+    if load.max_tokens:
+        yield f"at most {load.max_tokens} tokens of prompt and output"
+    if load.prefix_groups:
+        yield f"{load.prefix_groups} groups share their first {load.prefix_tokens} prompt tokens"
 
 
 def _cells(sweep: Sweep) -> Iterator[str]:

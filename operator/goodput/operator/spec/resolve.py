@@ -13,7 +13,8 @@ from goodput.analysis.schema import Config, Load
 from goodput.operator.spec.errors import MISSING, Problem, SpecError
 from goodput.operator.spec.estimate import SENTINEL_ABOVE_SECONDS, estimate, least_trial_seconds
 from goodput.operator.spec.flagcheck import flag_problems
-from goodput.operator.spec.grid import count, expand, load_points, reference_of, too_large
+from goodput.operator.spec.grid import count, expand, reference_of, too_large
+from goodput.operator.spec.loads import load_points
 from goodput.operator.spec.models import SweepSpec
 from goodput.operator.spec.notbuilt import unbuilt_problems
 from goodput.operator.spec.parse import parse_spec
@@ -21,11 +22,14 @@ from goodput.operator.spec.podguard import template_problems
 from goodput.operator.spec.rules import shape_problems
 from goodput.operator.spec.serverrules import gpu_count_problems, server_problems
 from goodput.operator.sweep import LoadStep, Sweep
+from goodput.runner import expect
 
 LEAD_IN_LEAST_SECONDS = 10.0
 LEAD_IN_REQUESTS = 5
 UNPLANNED_REQUEST_SECONDS = 2.0
 DRAIN_LEAST_SECONDS = 60.0
+BURST_LEAST_SECONDS = 600.0
+BURST_TIMES = 8.0  # as long as expected, until a burst is given up
 
 #: May change while the sweep exists, so they are not part of a local sweep's identity.
 _MUTABLE = ("suspend", "cancel", "budget", "retention")
@@ -87,34 +91,44 @@ def immutable_hash(spec: SweepSpec) -> str:
 
 def load_steps(spec: SweepSpec) -> tuple[LoadStep, ...]:
     """Load points with lead-in and drain deadline, the same for all configs."""
-    lead_in = lead_in_seconds(spec)
-    return tuple(LoadStep(load, lead_in, _drain_seconds(load, spec)) for load in load_points(spec))
+    loads = load_points(spec)
+    longest = longest_request_seconds(spec, loads)
+    lead_in = lead_in_seconds(spec, longest)
+    return tuple(
+        LoadStep(
+            load,
+            lead_in,
+            drain_seconds=_drain_seconds(load, longest),
+            window_seconds=expect.window_seconds(load, longest),
+        )
+        for load in loads
+    )
 
 
-def lead_in_seconds(spec: SweepSpec) -> float:
+def lead_in_seconds(spec: SweepSpec, longest: float) -> float:
     """Load before the window: as asked, else max(10 s, 5 × the longest planned request), in whole milliseconds."""
+    if spec.workload.arrival == "burst":
+        return 0.0
     if spec.workload.lead_in_seconds is not None:
         return spec.workload.lead_in_seconds
-    return max(LEAD_IN_LEAST_SECONDS, round(LEAD_IN_REQUESTS * longest_request_seconds(spec), 3))
+    return max(LEAD_IN_LEAST_SECONDS, round(LEAD_IN_REQUESTS * longest, 3))
 
 
-def longest_request_seconds(spec: SweepSpec) -> float:
-    """What the SLO allows the longest request, else 2 s."""
+def longest_request_seconds(spec: SweepSpec, loads: tuple[Load, ...]) -> float:
+    """What the SLO allows the longest request, else 2 s. Where lengths vary: a long request."""
     slo = spec.slo
     if slo.e2e_seconds is not None:
         return slo.e2e_seconds
     if slo.ttft_seconds is not None and slo.tpot_seconds is not None:
-        return slo.ttft_seconds + slo.tpot_seconds * (max(spec.workload.output_tokens) - 1)
+        return slo.ttft_seconds + slo.tpot_seconds * (max(map(expect.long_output_tokens, loads)) - 1)
     return UNPLANNED_REQUEST_SECONDS
 
 
-def _drain_seconds(load: Load, spec: SweepSpec) -> float:
-    """How long open requests may take after the window: max(60 s, window)."""
-    window = load.window_seconds
-    if window is None:
-        requests = load.window_requests or 0
-        seconds_each = longest_request_seconds(spec) / load.concurrency if load.concurrency else 0.0
-        window = requests / load.request_rate if load.request_rate else requests * seconds_each
+def _drain_seconds(load: Load, longest: float) -> float:
+    """How long open requests may take after the window: max(60 s, window); a burst much longer than expected."""
+    window = expect.window_seconds(load, longest)
+    if load.arrival == "burst":
+        return max(BURST_LEAST_SECONDS, BURST_TIMES * window)
     return max(DRAIN_LEAST_SECONDS, window)
 
 

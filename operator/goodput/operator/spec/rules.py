@@ -9,6 +9,7 @@ from goodput.operator.spec.errors import MISSING, Problem
 from goodput.operator.spec.messages import RULES
 from goodput.operator.spec.models import ConfigsSpec, EngineSpec, SweepSpec
 from goodput.operator.spec.scalars import FLAG_PATTERN
+from goodput.operator.spec.workloadcheck import workload_problems
 
 MAX_NAME = 40
 
@@ -23,7 +24,7 @@ def shape_problems(name: str, spec: SweepSpec, *, in_cluster: bool) -> Iterator[
     yield from _engines(spec)
     if spec.configs is not None:
         yield from _configs(spec.configs)
-    yield from _workload(spec)
+    yield from workload_problems(spec.workload)
     yield from _promise(spec)
 
 
@@ -78,34 +79,6 @@ def _configs(configs: ConfigsSpec) -> Iterator[Problem]:
         for flag in point:
             if not re.fullmatch(FLAG_PATTERN, flag):
                 yield RULES["flag-name:list"].problem(MISSING, field=f"spec.configs.list[{number}].{flag}")
-
-
-def _workload(spec: SweepSpec) -> Iterator[Problem]:
-    work = spec.workload
-    if [work.request_rate, work.concurrency, work.search].count(None) != 2:
-        yield RULES["arrivals"].problem(MISSING)
-    if work.arrival and work.concurrency:
-        yield RULES["arrival-open"].problem(work.arrival)
-    if (work.burstiness is not None) != (work.arrival == "gamma"):
-        yield RULES["burstiness"].problem(MISSING if work.burstiness is None else work.burstiness)
-    if (work.dataset_uri is not None) != (work.dataset != "random"):
-        yield RULES["dataset-uri"].problem(work.dataset_uri or MISSING)
-    if (work.window.duration_seconds is None) == (work.window.requests is None):
-        yield RULES["window"].problem(MISSING)
-    elif work.window.duration_seconds == 0:
-        yield RULES["positive:spec.workload.window.duration"].problem("0s")
-    ids = work.token_id_range
-    if ids is not None and ids.first >= ids.last:
-        yield RULES["token-ids"].problem({"first": ids.first, "last": ids.last})
-    for name, values in (
-        ("promptTokens", work.prompt_tokens),
-        ("outputTokens", work.output_tokens),
-        ("requestRate", work.request_rate or ()),
-        ("concurrency", work.concurrency or ()),
-    ):
-        twice = next((value for number, value in enumerate(values) if value in values[:number]), None)
-        if twice is not None:
-            yield RULES[f"unique:{name}"].problem(twice)
 
 
 def _promise(spec: SweepSpec) -> Iterator[Problem]:

@@ -14,6 +14,7 @@ from goodput.analysis import ids
 DURATION_PATTERN = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"
 URI_PATTERN = r"^(s3|gs|az|file)://.+$"
+DATASET_PATTERN = r"^(s3|gs|az|https|file)://.+$"
 HTTP_PATTERN = r"^https?://.+$"
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 OBJECT_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
@@ -105,3 +106,4 @@ ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=OBJECT_N
 Text = Annotated[str, Field(min_length=1, max_length=512)]
 Tokens = Annotated[int, Field(ge=1, le=1_048_576)]
 Rate = Annotated[float, Field(gt=0, le=100_000)]
+Speed = Annotated[float, Field(gt=0, le=10_000)]

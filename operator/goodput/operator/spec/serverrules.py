@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from goodput.analysis.schema import Config
 from goodput.operator.spec.errors import MISSING, Problem
 from goodput.operator.spec.gpus import explicit_gpus, needed_gpus
+from goodput.operator.spec.loads import longest_request
 from goodput.operator.spec.models import EngineSpec, SweepSpec
 
 
@@ -74,13 +75,13 @@ def _scheduler(config: Config) -> Iterator[Problem]:
 
 def _lengths(config: Config, spec: SweepSpec) -> Iterator[Problem]:
     length = _number(config, "max_model_len")
-    prompt, output = max(spec.workload.prompt_tokens), max(spec.workload.output_tokens)
-    if length is not None and length >= 0 and prompt + output > length:
+    _, longest = longest_request(spec.workload)
+    if length is not None and 0 <= length < longest:
         yield Problem(
             "spec.workload",
-            {"promptTokens": prompt, "outputTokens": output},
+            f"{longest} tokens",
             f"prompt and output do not fit max_model_len ({length}) of {config.label}",
-            f"raise max_model_len to {prompt + output} or shorten the requests",
+            f"raise max_model_len to {longest} or shorten the requests",
         )
 
 

@@ -8,17 +8,17 @@ from pydantic import Field
 
 from goodput.analysis import schema
 from goodput.operator.spec.base import Part
-from goodput.operator.spec.scalars import Rate, Seconds, Text, Tokens
+from goodput.operator.spec.scalars import DATASET_PATTERN, Rate, Seconds, Speed, Tokens
 
 WINDOW_SECONDS = 60.0
+PROMPT_TOKENS = (512,)
+OUTPUT_TOKENS = (128,)
 
 
 class Window(Part):
     """The span whose arrivals are judged: a time or a number of requests."""
 
-    duration_seconds: Seconds | None = Field(
-        default=None, alias="duration", description="Length of the window; 1m where requests is not set."
-    )
+    duration_seconds: Seconds | None = Field(default=None, alias="duration", description="Length of the window.")
     requests: int | None = Field(
         default=None,
         ge=1,
@@ -33,6 +33,38 @@ class Warmup(Part):
     max_seconds: Seconds = Field(
         default=120.0, alias="max", description="Longest time until the server must look steady."
     )
+
+
+class LengthsSpec(Part):
+    """How lengths vary from request to request around promptTokens and outputTokens."""
+
+    distribution: Literal["exact", "uniform", "normal", "lognormal"] = Field(
+        default="exact", description="exact: every request has exactly these lengths."
+    )
+    variation: Annotated[float, Field(gt=0, le=10)] | None = Field(
+        default=None, description="Standard deviation / mean, of prompts and outputs; uniform takes at most 0.577."
+    )
+
+
+class SharedPrefix(Part):
+    """Prompts in groups that begin alike, to exercise the prefix cache."""
+
+    groups: int = Field(ge=1, le=100_000, description="Groups, equally likely; each has its own prefix.")
+    tokens: Tokens = Field(description="Length of the prefix; promptTokens includes it.")
+
+
+class StageSpec(Part):
+    """A part of the window with its own rate."""
+
+    duration_seconds: Seconds = Field(alias="duration", description="Length of the stage.")
+    rate: Rate = Field(description="Offered requests per second.")
+    end_rate: Rate | None = Field(
+        default=None, description="Rate at the stage's end; it rises or falls evenly. Without it the rate stays."
+    )
+
+    def to_document(self) -> schema.Stage:
+        """The stage as stored beside results."""
+        return schema.Stage(duration_seconds=self.duration_seconds, rate=self.rate, end_rate=self.end_rate)
 
 
 class Search(Part):
@@ -53,15 +85,32 @@ class TokenIdRange(Part):
 class WorkloadSpec(Part):
     """The load axis: shapes, arrivals and how long each load point is measured."""
 
-    dataset: Literal["random", "sharegpt", "jsonl", "trace"] = Field(
-        default="random", description="Where prompts come from. random: token ids of exact length."
+    dataset: schema.Dataset = Field(
+        default="random",
+        description="Where prompts come from. random: token ids of exact length. sharegpt: conversations, of which "
+        "the first human turn is sent. jsonl: one request per line. trace: lengths and times of an Azure LLM trace.",
     )
-    dataset_uri: Text | None = Field(default=None, description="Where the dataset is, for sharegpt, jsonl and trace.")
-    prompt_tokens: Annotated[tuple[Tokens, ...], Field(min_length=1, max_length=32)] = Field(
-        default=(512,), description="Prompt lengths in tokens. Each makes its own load points."
+    dataset_uri: Annotated[str, Field(max_length=1024, pattern=DATASET_PATTERN)] | None = Field(
+        default=None,
+        description="Where the dataset's file is, for sharegpt, jsonl and trace: s3://, gs://, az://, https:// or "
+        "file://. The runner reads it with the credentials of the results.",
     )
-    output_tokens: Annotated[tuple[Tokens, ...], Field(min_length=1, max_length=32)] = Field(
-        default=(128,), description="Output lengths in tokens. Each makes its own load points."
+    prompt_tokens: Annotated[tuple[Tokens, ...], Field(min_length=1, max_length=32)] | None = Field(
+        default=None,
+        description="Dataset random: prompt lengths in tokens, without it 512. Each makes its own load points.",
+    )
+    output_tokens: Annotated[tuple[Tokens, ...], Field(min_length=1, max_length=32)] | None = Field(
+        default=None,
+        description="Dataset random: output lengths in tokens, without it 128. Each makes its own load points.",
+    )
+    lengths: LengthsSpec = Field(default_factory=LengthsSpec, description="How lengths vary, for dataset random.")
+    max_tokens: Annotated[int, Field(ge=2, le=1_048_576)] | None = Field(
+        default=None,
+        description="Most tokens of prompt and output together. Longer rows of a dataset are left out and counted; "
+        "longer random lengths are drawn again.",
+    )
+    shared_prefix: SharedPrefix | None = Field(
+        default=None, description="Dataset random: groups of prompts that begin alike."
     )
     request_rate: Annotated[tuple[Rate, ...], Field(min_length=1, max_length=32)] | None = Field(
         default=None, description="Open loop: offered requests per second."
@@ -69,16 +118,25 @@ class WorkloadSpec(Part):
     concurrency: (
         Annotated[tuple[Annotated[int, Field(ge=1, le=100_000)], ...], Field(min_length=1, max_length=32)] | None
     ) = Field(default=None, description="Closed loop: requests that are kept in flight.")
+    speed: Annotated[tuple[Speed, ...], Field(min_length=1, max_length=32)] | None = Field(
+        default=None, description="arrival replay: how many times as fast the trace passes; 1 is its own speed."
+    )
+    stages: Annotated[tuple[StageSpec, ...], Field(min_length=1, max_length=32)] | None = Field(
+        default=None,
+        description="Open loop: rates that follow each other within one load point. The window is all of them; "
+        "the lead-in has the first rate.",
+    )
     search: Search | None = Field(default=None, description="Looks for the highest rate by itself.")
-    arrival: Literal["poisson", "constant", "gamma", "burst"] | None = Field(
-        default=None, description="Open loop: how arrivals are spread; without it poisson."
+    arrival: Literal["poisson", "constant", "gamma", "burst", "replay"] | None = Field(
+        default=None,
+        description="Open loop: how arrivals are spread; without it poisson. burst: all window.requests at once. "
+        "replay: at a trace's own times.",
     )
     burstiness: Annotated[float, Field(gt=0, le=1000)] | None = Field(
         default=None, description="gamma: shape of the gaps; 1 is poisson, less is burstier."
     )
-    window: Window = Field(
-        default_factory=lambda: Window(duration_seconds=WINDOW_SECONDS),
-        description="The span whose arrivals are judged.",
+    window: Window | None = Field(
+        default=None, description="The span whose arrivals are judged; without it 1m, or all stages."
     )
     lead_in_seconds: Seconds | None = Field(
         default=None,
@@ -91,6 +149,27 @@ class WorkloadSpec(Part):
     token_id_range: TokenIdRange | None = Field(
         default=None, description="Ids for random prompts; without it ids that the server's tokenizer returns."
     )
+
+    @property
+    def prompt_lengths(self) -> tuple[int, ...]:
+        """Prompt lengths of dataset random; empty where the dataset gives them."""
+        return (self.prompt_tokens or PROMPT_TOKENS) if self.dataset == "random" else ()
+
+    @property
+    def output_lengths(self) -> tuple[int, ...]:
+        """Output lengths of dataset random; empty where the dataset gives them."""
+        return (self.output_tokens or OUTPUT_TOKENS) if self.dataset == "random" else ()
+
+    @property
+    def amounts(self) -> tuple[float | None, ...]:
+        """The load axis ascending: rates, concurrencies or speeds; one None for stages and a burst."""
+        axis = self.request_rate or self.concurrency or self.speed
+        return tuple(sorted(axis)) if axis else (None,)
+
+    @property
+    def window_or_default(self) -> Window:
+        """The window, where the stages do not make it."""
+        return self.window or Window(duration_seconds=WINDOW_SECONDS)
 
 
 class SloSpec(Part):

@@ -12,10 +12,52 @@ import mmap
 import os
 import struct
 from pathlib import Path
+from typing import NamedTuple
 
-ENTRY = struct.Struct("<QIIII")  # offset, length, position of the first id (0: none), prompt and output tokens
+_ENTRY = struct.Struct("<QIIIII")
 _BODY_END = 2  # bytes behind the ids
 _GOLDEN = 0.6180339887498949  # its multiples modulo 1 keep the largest possible distance from each other
+
+
+class Entry(NamedTuple):
+    """Where a request's body is, and what is asked for."""
+
+    offset: int
+    length: int
+    ids_at: int  # position of the first id that may be rotated; 0: none
+    prompt_tokens: int
+    output_tokens: int
+    shared_tokens: int  # at the prompt's beginning, that an earlier prompt began with
+
+    def pack(self) -> bytes:
+        """The stored form."""
+        return _ENTRY.pack(*self)
+
+
+ENTRY_FIELDS = Entry._fields
+
+
+class Entries:
+    """Reads the list of requests; beyond its end the ones from ``first_recycled`` on come again."""
+
+    def __init__(self, entries: Path, first_recycled: int) -> None:
+        with entries.open("rb") as file:
+            self._entries = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        self.count = len(self._entries) // _ENTRY.size
+        self._first_recycled = min(first_recycled, self.count - 1)
+
+    def at(self, index: int) -> tuple[Entry, int]:
+        """The ``index``-th request of the endless stream, and how often it came before."""
+        place, rounds = index, 0
+        if index >= self.count:
+            recycled = self.count - self._first_recycled
+            place = self._first_recycled + (index - self.count) % recycled
+            rounds = 1 + (index - self.count) // recycled
+        return Entry._make(_ENTRY.unpack_from(self._entries, place * _ENTRY.size)), rounds
+
+    def close(self) -> None:
+        """Close the file."""
+        self._entries.close()
 
 
 class Bodies:
@@ -23,29 +65,13 @@ class Bodies:
 
     def __init__(self, bodies: Path, entries: Path, first_recycled: int) -> None:
         self._fd = os.open(bodies, os.O_RDONLY)
-        with entries.open("rb") as file:
-            self._entries = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
-        self.count = len(self._entries) // ENTRY.size
-        self._first_recycled = min(first_recycled, self.count - 1)
-
-    def _place(self, index: int) -> tuple[int, int]:
-        if index < self.count:
-            return index, 0
-        recycled = self.count - self._first_recycled
-        return self._first_recycled + (index - self.count) % recycled, 1 + (index - self.count) // recycled
+        self._entries = Entries(entries, first_recycled)
 
     def body(self, index: int) -> bytes:
         """Body of the ``index``-th request of the endless stream."""
-        place, rounds = self._place(index)
-        offset, length, ids, _, _ = ENTRY.unpack_from(self._entries, place * ENTRY.size)
-        body = os.pread(self._fd, length, offset)
-        return rotated(body, ids, rounds) if rounds and ids else body
-
-    def tokens(self, index: int) -> tuple[int, int]:
-        """Asked prompt and output length of the ``index``-th request."""
-        place, _ = self._place(index)
-        _, _, _, prompt, output = ENTRY.unpack_from(self._entries, place * ENTRY.size)
-        return int(prompt), int(output)
+        entry, rounds = self._entries.at(index)
+        body = os.pread(self._fd, entry.length, entry.offset)
+        return rotated(body, entry.ids_at, rounds) if rounds and entry.ids_at else body
 
     def close(self) -> None:
         """Close the files."""

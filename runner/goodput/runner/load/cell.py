@@ -53,6 +53,26 @@ class CellRecords:
     window_opened: bool
     stopped: bool
     retried: int
+    asked: Asked
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was planned for the requests, as far as it differs from one to the next.
+
+    Attributes:
+        prompt_tokens: of each planned arrival of the window.
+        output_tokens: likewise.
+        shared: tokens at the prompt's beginning that an earlier prompt began with → requests of the whole cell.
+        sent_prompt_tokens: sum over the requests that were sent.
+        repeated: requests of lead-in and window that repeat a row of the dataset.
+    """
+
+    prompt_tokens: tuple[int, ...]
+    output_tokens: tuple[int, ...]
+    shared: dict[int, int]
+    sent_prompt_tokens: int
+    repeated: int
 
 
 class CellNote(Document):
@@ -65,3 +85,4 @@ class CellNote(Document):
     schedule_sha256: str
     prompts_sha256: str
     ceiling_events_per_second: float | None = None
+    unique_prompts: int | None = None  # from this request on prompts repeat; None: they never do

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from goodput.analysis.schema import Client, Window
-from goodput.runner.load.cell import CellNote, CellRecords
+from goodput.runner.load.asks import Asks
+from goodput.runner.load.cell import Asked, CellNote, CellRecords
 from goodput.runner.load.errors import SpoolError
 from goodput.runner.load.job import CELL, PLANNED, End, Job, Live, sent_file, spool_file
 from goodput.runner.load.parse import CountTokens
@@ -49,11 +51,16 @@ def collect(folder: Path, count_tokens: CountTokens | None = None) -> CellRecord
     edges = _edges(folder, job, sent, ended_ns)
     totals = Totals()
     taken = Taken(sent)
-    reader = Reader(note, edges, taken, totals)
+    asks = Asks(folder, job.first_recycled)
+    reader = Reader(note, edges, taken, totals, asks)
     for worker, end in enumerate(ends):
         reader.read(folder / spool_file(worker), end.offset_start_ns, count_tokens)
     reader.missing(_unsent(folder, job, taken, edges))
-    return _results(job, note, ends, edges, totals)
+    requests = totals.rows.table()
+    if job.burst:
+        edges = _to_the_last_end(edges, requests)
+    asked = asks.summary(requests, edges.closed / 1e9, note.unique_prompts)
+    return _results(_Ran(job, note, ends, edges), totals, requests, asked)
 
 
 def _sent(folder: Path, job: Job) -> Sent:
@@ -62,6 +69,8 @@ def _sent(folder: Path, job: Job) -> Sent:
 
 
 def _edges(folder: Path, job: Job, sent: Sent, ended_ns: int) -> Edges:
+    if job.burst:
+        return Edges(0, ended_ns, known=True)
     if job.concurrency is None:
         return Edges(job.opened_ns, job.closed_ns, known=True)
     live = Live(folder, job.processes)
@@ -76,6 +85,12 @@ def _edges(folder: Path, job: Job, sent: Sent, ended_ns: int) -> Edges:
     return Edges(opened, int(inside[wanted]) if len(inside) > wanted else ended_ns, known=True)
 
 
+def _to_the_last_end(edges: Edges, requests: pa.Table) -> Edges:
+    """The window of a burst: until its last request has ended, however."""
+    last = np.nanmax(seconds(requests, "end_s"), initial=0.0)
+    return replace(edges, closed=round(last * 1e9) or edges.closed)
+
+
 def _unsent(folder: Path, job: Job, taken: Taken, edges: Edges) -> Iterator[tuple[int, int]]:
     """Open loop: arrivals of lead-in and window that no worker took."""
     if job.concurrency is None:
@@ -85,8 +100,18 @@ def _unsent(folder: Path, job: Job, taken: Taken, edges: Edges) -> Iterator[tupl
                 yield request, int(times[request])
 
 
-def _results(job: Job, note: CellNote, ends: list[End], edges: Edges, totals: Totals) -> CellRecords:
-    requests = totals.rows.table()
+@dataclass(frozen=True)
+class _Ran:
+    """How the cell went."""
+
+    job: Job
+    note: CellNote
+    ends: list[End]
+    edges: Edges
+
+
+def _results(ran: _Ran, totals: Totals, requests: pa.Table, asked: Asked) -> CellRecords:
+    job, note, ends, edges = ran.job, ran.note, ran.ends, ran.edges
     ended_ns = max(end.ended_ns for end in ends)
     opened_s, closed_s = edges.opened / 1e9, edges.closed / 1e9
     opened = in_flight(requests, opened_s) if edges.known else None
@@ -105,9 +130,9 @@ def _results(job: Job, note: CellNote, ends: list[End], edges: Edges, totals: To
             prompts_sha256=note.prompts_sha256,
         ),
         counts=counts(requests),
-        client=_client(note, ends, requests, edges, totals),
+        client=_client(ran, totals, requests),
         itl=totals.gaps.document(),
-        load_state=load_state(opened or 0, closed or 0, open_loop=job.concurrency is None),
+        load_state=load_state(opened or 0, closed or 0, judged=job.concurrency is None and not job.burst),
         in_flight_opened=opened,
         in_flight_closed=closed,
         delivered_requests=totals.requests,
@@ -119,11 +144,13 @@ def _results(job: Job, note: CellNote, ends: list[End], edges: Edges, totals: To
         window_opened=edges.known,
         stopped=any(end.stopped for end in ends),
         retried=sum(end.retried for end in ends),
+        asked=asked,
     )
 
 
-def _client(note: CellNote, ends: list[End], requests: pa.Table, edges: Edges, totals: Totals) -> Client:
+def _client(ran: _Ran, totals: Totals, requests: pa.Table) -> Client:
     """Lateness and planned against sent are those of lead-in and window; CPU is that until the window's end."""
+    ends, edges = ran.ends, ran.edges
     judged = requests.filter(pc.less(requests.column("planned_s"), edges.closed / 1e9))
     late = seconds(judged, "sent_s") - seconds(judged, "planned_s")
     late = late[~np.isnan(late)]
@@ -140,8 +167,8 @@ def _client(note: CellNote, ends: list[End], requests: pa.Table, edges: Edges, t
         events=totals.events,
         reads=totals.reads,
         coalesced_reads=totals.coalesced,
-        ceiling_events_per_second=note.ceiling_events_per_second,
-        used_ratio=_used_ratio(ends, edges),
+        ceiling_events_per_second=ran.note.ceiling_events_per_second,
+        used_ratio=_used_ratio(ran),
         stamp_source="kernel" if totals.kernel else "user",
         clock_step_seconds=max(abs(end.offset_end_ns - end.offset_start_ns) for end in ends) / 1e9,
         connections_max=sum(end.connections_max for end in ends),
@@ -150,11 +177,14 @@ def _client(note: CellNote, ends: list[End], requests: pa.Table, edges: Edges, t
     )
 
 
-def _used_ratio(ends: list[End], edges: Edges) -> float | None:
+def _used_ratio(ran: _Ran) -> float | None:
     """CPU of the busiest worker from the cell's start to the window's end, of what it may have in that time.
 
     At 1 it takes in all that it can, which is its ceiling. None where a worker did not see the window end.
+    A burst's window is the whole cell.
     """
-    if not edges.known or not edges.closed or not all(end.window_cpu_ns for end in ends):
+    edges, burst = ran.edges, ran.job.burst
+    if not edges.known or not edges.closed or not all(end.window_cpu_ns for end in ran.ends):
         return None
-    return max(end.window_cpu_ns / end.core_share for end in ends) / edges.closed
+    used = [(end.cpu_ns - end.spin_ns if burst else end.window_cpu_ns) / end.core_share for end in ran.ends]
+    return max(used) / edges.closed

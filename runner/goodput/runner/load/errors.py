@@ -23,6 +23,13 @@ class PromptError(LoadError):
     outcome = "failed"
 
 
+class ScheduleError(LoadError):
+    """The planned arrivals cannot be had: a trace that is too short."""
+
+    reason = "NoSchedule"
+    outcome = "failed"
+
+
 class SpoolError(LoadError):
     """A spool folder is damaged or holds no finished cell."""
 

@@ -57,6 +57,7 @@ class Job:
     drain_ns: int
     spare_connections: int
     kernel_stamps: bool = True
+    burst: bool = False  # the window ends with its last request
 
     def write(self, folder: Path) -> None:
         """Store it in the cell's folder."""

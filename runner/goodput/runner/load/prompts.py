@@ -7,7 +7,7 @@ first block on and a prefix cache cannot help; the check in `PreparedRequests` m
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from goodput.analysis.schema import Endpoint
 from goodput.runner.load.errors import PromptError
-from goodput.runner.load.schedule import seed_sequence
+from goodput.runner.load.processes import Purpose, generator
 
 Ids = NDArray[np.int64]
+Messages = Sequence[Mapping[str, str]]
 BODY_END = b"]}"  # after the ids of a completion's prompt
+_GROUPS_AT_ONCE = 4096
 
 
 class PromptSource(Protocol):
@@ -31,11 +33,18 @@ class PromptSource(Protocol):
 
 @runtime_checkable
 class TextSource(Protocol):
-    """A source that can also write a prompt as text, for chat."""
+    """A source that can also write a prompt as messages, for chat."""
 
-    def text(self, n: int, index: int) -> str:
-        """Content of the ``index``-th user message; with the chat template exactly ``n`` tokens."""
+    def messages(self, n: int, index: int) -> Messages:
+        """The ``index``-th prompt; with the chat template ``n`` tokens."""
         ...
+
+
+@runtime_checkable
+class KnownIds(Protocol):
+    """A `TextSource` whose ids are those that the server makes of the messages."""
+
+    known: bool
 
 
 class RandomIds:
@@ -44,21 +53,47 @@ class RandomIds:
     Args:
         pool: ids that the model knows: a list, or a half-open range of ids.
         seed: of this block and load.
+        purpose: what they are drawn for; another one gives other ids.
     """
 
-    def __init__(self, pool: Sequence[int], seed: int) -> None:
+    def __init__(self, pool: Sequence[int], seed: int, purpose: Purpose = "prompts") -> None:
         if len(pool) < 2:
             raise PromptError("the id pool needs at least two ids")
         self._range = pool if isinstance(pool, range) and pool.step == 1 else None
         self._pool = np.empty(0, dtype=np.int64) if self._range else np.asarray(pool, dtype=np.int64)
-        self._seed = seed
+        self._seed, self._purpose = seed, purpose
 
     def ids(self, n: int, index: int) -> Ids:
         """See `PromptSource`."""
-        generator = np.random.Generator(np.random.PCG64(seed_sequence(self._seed, "prompts", index)))
+        drawn = generator(self._seed, self._purpose, index)
         if self._range is not None:
-            return generator.integers(self._range.start, self._range.stop, n)
-        return self._pool[generator.integers(0, len(self._pool), n)]
+            return drawn.integers(self._range.start, self._range.stop, n)
+        return self._pool[drawn.integers(0, len(self._pool), n)]
+
+
+class SharedPrefixIds:
+    """Prompts that begin with the prefix of a random group: ``tokens`` ids that all prompts of the group share.
+
+    Args:
+        source: of the ids behind the prefix.
+        prefixes: of the prefixes, by group.
+        seed: of this block and load.
+        groups: how many groups there are, equally likely.
+        tokens: length of a prefix; every prompt must be longer.
+    """
+
+    def __init__(self, source: PromptSource, prefixes: PromptSource, seed: int, *, groups: int, tokens: int) -> None:
+        self._source, self._tokens = source, tokens
+        self._prefixes = [prefixes.ids(tokens, group) for group in range(groups)]
+        self._draw = generator(seed, "prefixes")
+        self._groups: list[int] = []
+
+    def ids(self, n: int, index: int) -> Ids:
+        """See `PromptSource`."""
+        while len(self._groups) <= index:
+            self._groups += self._draw.integers(0, len(self._prefixes), _GROUPS_AT_ONCE).tolist()
+        rest = self._source.ids(n - self._tokens, index)
+        return np.concatenate([self._prefixes[self._groups[index]], rest])
 
 
 class FittedText:
@@ -72,9 +107,14 @@ class FittedText:
         """See `PromptSource`."""
         return self._source.ids(n, index)
 
-    def text(self, n: int, index: int) -> str:
+    def messages(self, n: int, index: int) -> Messages:
         """See `TextSource`."""
-        return self._fit(self._source.ids(n, index), n)
+        return user_message(self._fit(self._source.ids(n, index), n))
+
+
+def user_message(text: str) -> Messages:
+    """A chat that is one message."""
+    return [{"role": "user", "content": text}]
 
 
 class BodyWriter:
@@ -91,14 +131,14 @@ class BodyWriter:
         }
         self._digits: dict[int, bytes] = {}
 
-    def completion(self, ids: Ids, output_tokens: int) -> tuple[bytes, int]:
-        """Body and the position of the first id in it; the ids end before `BODY_END`."""
+    def completion(self, ids: Ids, output_tokens: int, *, fixed: int = 0) -> tuple[bytes, int]:
+        """Body and the position of its first id behind ``fixed`` ones; the ids end before `BODY_END`."""
         head = json.dumps({**self._common, "max_tokens": output_tokens, "prompt": 0}, separators=(",", ":"))
-        start = head[:-2].encode() + b"["
-        return start + ",".join(map(str, ids.tolist())).encode() + BODY_END, len(start)
+        first = "".join(f"{token}," for token in ids[:fixed].tolist())
+        start = f"{head[:-2]}[{first}".encode()
+        return start + ",".join(map(str, ids[fixed:].tolist())).encode() + BODY_END, len(start)
 
-    def chat(self, text: str, output_tokens: int) -> bytes:
-        """Body with one user message."""
-        message = {"role": "user", "content": text}
-        document = {**self._common, "max_completion_tokens": output_tokens, "messages": [message]}
+    def chat(self, messages: Messages, output_tokens: int) -> bytes:
+        """Body of a chat."""
+        document = {**self._common, "max_completion_tokens": output_tokens, "messages": messages}
         return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput.runner.load import spool
+from goodput.runner.load.asks import Asks
 from goodput.runner.load.cell import CellNote
 from goodput.runner.load.errors import SpoolError
 from goodput.runner.load.parse import CountTokens, Parsed, ResponseParser
@@ -66,8 +67,8 @@ class Taken:
 class Reader:
     """Turns spool records into rows."""
 
-    def __init__(self, note: CellNote, edges: Edges, taken: Taken, totals: Totals) -> None:
-        self._load = note.plan.load
+    def __init__(self, note: CellNote, edges: Edges, taken: Taken, totals: Totals, asks: Asks) -> None:
+        self._asks = asks
         self._start = note.start_monotonic_ns
         self._edges = edges
         self._taken = taken
@@ -79,7 +80,7 @@ class Reader:
         for request, kind, stamp, body in spool.read_spool(path, clock_offset_ns):
             parser = open_.get(request)
             if parser is None:
-                parser = open_[request] = ResponseParser(self._load.output_tokens, count_tokens)
+                parser = open_[request] = ResponseParser(self._asks.output_tokens(request), count_tokens)
             if kind <= spool.READ_USER:
                 self._totals.reads += 1
                 parser.read(body, stamp, kernel=kind == spool.READ_KERNEL)
@@ -102,7 +103,7 @@ class Reader:
                     first_s=None,
                     last_s=None,
                     end_s=None,
-                    prompt_tokens=self._load.prompt_tokens,
+                    prompt_tokens=self._asks.prompt_tokens(request),
                     output_tokens=None,
                     token_source="none",  # noqa: S106 (tokens of text, no secret)
                     outcome="not_sent",
@@ -121,7 +122,7 @@ class Reader:
 
     def _row(self, request: int, parsed: Parsed) -> None:
         planned_ns, sent_ns = self._taken[request]
-        inside = self._inside(planned_ns)
+        inside, asked = self._inside(planned_ns), self._asks.prompt_tokens(request)
         gaps = parsed.gaps
 
         def seconds(stamp: int | None) -> float | None:
@@ -134,7 +135,7 @@ class Reader:
             first_s=seconds(parsed.first_ns),
             last_s=seconds(parsed.last_ns),
             end_s=seconds(parsed.end_ns),
-            prompt_tokens=self._load.prompt_tokens if parsed.prompt_tokens is None else parsed.prompt_tokens,
+            prompt_tokens=asked if parsed.prompt_tokens is None else parsed.prompt_tokens,
             output_tokens=parsed.output_tokens,
             token_source=parsed.source,
             outcome=parsed.outcome,
@@ -147,9 +148,9 @@ class Reader:
             coalesced_reads=parsed.arrived.coalesced,
         )
         self._totals.rows.add(record)
-        self._add(record, parsed)
+        self._add(record, parsed, asked)
 
-    def _add(self, record: RequestRecord, parsed: Parsed) -> None:
+    def _add(self, record: RequestRecord, parsed: Parsed, asked: int) -> None:
         totals, edges = self._totals, self._edges
         totals.coalesced += parsed.arrived.coalesced
         totals.kernel = totals.kernel and (parsed.kernel or parsed.first_ns is None)
@@ -166,4 +167,4 @@ class Reader:
                 totals.gaps.add(parsed.gaps.each_ns, parsed.gaps.counts)
             if parsed.prompt_tokens is not None:
                 totals.reported += parsed.prompt_tokens
-                totals.asked += self._load.prompt_tokens
+                totals.asked += asked

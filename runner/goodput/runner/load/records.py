@@ -120,9 +120,12 @@ def seconds(requests: pa.Table, column: str) -> NDArray[np.float64]:
     return times
 
 
-def load_state(opened: int, closed: int, *, open_loop: bool) -> LoadState:
-    """Saturated when more requests were in flight at the window's end than chance explains: N1 − N0 > 3·√(N0 + N1)."""
-    if not open_loop:
+def load_state(opened: int, closed: int, *, judged: bool) -> LoadState:
+    """Saturated when more requests were in flight at the window's end than chance explains: N1 − N0 > 3·√(N0 + N1).
+
+    Closed loops and bursts are not judged.
+    """
+    if not judged:
         return "not_judged"
     return "saturated" if closed - opened > 3 * math.sqrt(opened + closed) else "stable"
 

@@ -21,11 +21,13 @@ from goodput.runner.load.collect import collect as collect_folder
 from goodput.runner.load.collect import finished
 from goodput.runner.load.errors import LoadError, WorkerError
 from goodput.runner.load.job import CELL, PLANNED, Job, Live
+from goodput.runner.load.lengths import Lengths, PlannedLengths
 from goodput.runner.load.parse import CountTokens
 from goodput.runner.load.prepare import Prepared, write_requests
 from goodput.runner.load.process import READY_SECONDS, Worker
+from goodput.runner.load.processes import NANOSECONDS, Times
 from goodput.runner.load.prompts import FittedText, PromptSource, RandomIds, TextSource
-from goodput.runner.load.schedule import NANOSECONDS, Schedule, draw, schedule_sha256
+from goodput.runner.load.schedule import Schedule, draw, schedule_sha256
 from goodput.runner.load.target import Target
 
 __all__ = [
@@ -66,6 +68,9 @@ class LoadRun:
         plan: the load, its seed, lead-in and drain time.
         target: the endpoint.
         prompts: must be a `TextSource` for chat.
+        lengths: of the requests; without them those that the load names.
+        replayed: times of a trace, for ``arrival: replay``; ascending from 0, at the planned speed.
+        unique_prompts: from this request on the prompts repeat; None: they never do.
         folder: empty or new; holds all files of the cell.
         processes: workers, each with its share of the one schedule.
         cpus: cores the workers are pinned to, in turn.
@@ -80,12 +85,17 @@ class LoadRun:
         prompts: PromptSource,
         folder: Path,
         *,
+        lengths: Lengths | None = None,
+        replayed: Times | None = None,
+        unique_prompts: int | None = None,
         processes: int = 1,
         cpus: Sequence[int] | None = None,
         ceiling: float | None = None,
         count_tokens: CountTokens | None = None,
     ) -> None:
         self._plan, self._target, self._prompts, self._folder = plan, target, prompts, folder
+        self._lengths = lengths or PlannedLengths(plan.load, plan.seed)
+        self._replayed, self._unique_prompts = replayed, unique_prompts
         concurrency = plan.load.concurrency
         self._processes = min(processes, concurrency) if concurrency is not None else processes
         self._cpus = tuple(cpus or ())
@@ -100,14 +110,15 @@ class LoadRun:
         """Prepare everything, start the workers; returns when the cell's clock runs.
 
         Raises:
-            LoadError: prompts cannot be made, or a worker does not start.
+            LoadError: prompts cannot be made, a trace is too short, or a worker does not start.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._schedule = draw(self._plan) if self._plan.load.arrival != "closed" else None
+        self._schedule = draw(self._plan, self._replayed) if self._plan.load.open_loop else None
         prepared = write_requests(
             self._plan,
             self._schedule,
             self._prompts,
+            self._lengths,
             endpoint=self._target.endpoint,
             model=self._target.model,
             folder=self._folder,
@@ -135,9 +146,10 @@ class LoadRun:
             endpoint=self._target.endpoint,
             start_monotonic_ns=self._start_ns,
             started_unix=(self._start_ns + offset_ns()) / NANOSECONDS,
-            schedule_sha256=schedule_sha256(self._plan, self._schedule),
+            schedule_sha256=schedule_sha256(self._schedule, prepared.lengths),
             prompts_sha256=prepared.prompts_sha256,
             ceiling_events_per_second=self._ceiling,
+            unique_prompts=self._unique_prompts,
         )
         (self._folder / CELL).write_bytes(note.to_json())
         assert self._live is not None
@@ -149,7 +161,6 @@ class LoadRun:
         load, schedule = self._plan.load, self._schedule
         drain = round(self._plan.drain_seconds * NANOSECONDS)
         lead_in = round(self._plan.lead_in_seconds * NANOSECONDS)
-        ahead = load.concurrency or (load.request_rate or 0.0) * SPARE_SECONDS
         window = None if load.window_seconds is None else round(load.window_seconds * NANOSECONDS)
         return Job(
             host=self._target.host,
@@ -166,8 +177,18 @@ class LoadRun:
             window_requests=load.window_requests,
             lead_in_limit_ns=lead_in + drain,
             drain_ns=drain,
-            spare_connections=min(MAX_SPARE, MIN_SPARE + round(ahead / self._processes)),
+            spare_connections=min(MAX_SPARE, MIN_SPARE + round(self._ahead() / self._processes)),
+            burst=load.arrival == "burst",
         )
+
+    def _ahead(self) -> float:
+        """Connections that are opened before they are needed: for what is due at once."""
+        load, schedule = self._plan.load, self._schedule
+        if load.arrival == "burst":
+            return float(load.window_requests or 0)
+        if load.arrival == "replay" and schedule is not None:
+            return len(schedule.planned_ns) / (schedule.deadline_ns / NANOSECONDS) * SPARE_SECONDS
+        return load.concurrency or (load.highest_rate or 0.0) * SPARE_SECONDS
 
     def phase(self) -> Phase:
         """Where the cell is; cheap."""
@@ -183,6 +204,8 @@ class LoadRun:
             opened, closed = opened or now + 1, closed or now + 1
         if now < opened:
             return "lead-in"
+        if self._plan.load.arrival == "burst":
+            return "measuring"
         return "measuring" if now < closed else "draining"
 
     def live(self) -> LiveCounts:

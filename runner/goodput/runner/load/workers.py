@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 
 from goodput.analysis.schema import Load
+from goodput.runner import expect
 
 USED_RATIO = 0.25  # of a worker's ceiling that is planned for: a cell is void above half
 CEILING = 30_000.0  # events per CPU second where it was not measured: a slow core
 TOKENS_PER_SECOND = 100.0  # of one stream: closed loops do not say how fast the server is
-OUTPUT_TOKENS = 256  # where a dataset sets the lengths
 
 
 def events_per_second(load: Load) -> float:
     """Events that the load can bring at most: in an open loop one for each planned token."""
-    if load.request_rate is not None:
-        return load.request_rate * (load.output_tokens or OUTPUT_TOKENS)
+    rate = expect.requests_per_second(load)
+    if rate is not None:
+        return rate * expect.output_tokens(load)
     return (load.concurrency or load.window_requests or 1) * TOKENS_PER_SECOND
 
 

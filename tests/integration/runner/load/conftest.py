@@ -14,7 +14,8 @@ from bench.golden.script import Script
 
 from goodput.analysis.schema import Endpoint, Load
 from goodput.runner.contract import PlannedLoad
-from goodput.runner.load.prompts import Ids
+from goodput.runner.load.processes import Times
+from goodput.runner.load.prompts import Ids, Messages, user_message
 from goodput.runner.load.run import CellRecords, LoadRun, Target
 
 StartGolden = Callable[[Script], Golden]
@@ -27,8 +28,8 @@ class Numbered:
     def ids(self, n: int, index: int) -> Ids:
         return np.array([index, *range(n - 1)], dtype=np.int64)
 
-    def text(self, n: int, index: int) -> str:
-        return f"req-{index} é " + "word " * (n - 2)
+    def messages(self, n: int, index: int) -> Messages:
+        return user_message(f"req-{index} é " + "word " * (n - 2))
 
 
 @pytest.fixture
@@ -55,12 +56,14 @@ def run_cell(tmp_path: Path) -> RunCell:
         drain: float = 20.0,
         processes: int = 1,
         endpoint: Endpoint = "completions",
+        replayed: Times | None = None,
     ) -> CellRecords:
         nonlocal cells
         cells += 1
         plan = PlannedLoad(load=load, seed=11, lead_in_seconds=lead_in, drain_seconds=drain)
         target = Target.of(f"http://127.0.0.1:{port}", "golden", endpoint, {"Authorization": "Bearer k"})
-        cell = LoadRun(plan, target, Numbered(), tmp_path / f"cell{cells}", processes=processes)
+        folder = tmp_path / f"cell{cells}"
+        cell = LoadRun(plan, target, Numbered(), folder, processes=processes, replayed=replayed)
         cell.start()
         try:
             assert cell.wait(60)

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from bench.golden.render import Form
 from bench.golden.script import Case, Gate, Script, Step, Stream
 from bench.golden.stream import stream_steps
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema import Load, Stage
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.ceiling import measure_ceiling
 from goodput.runner.load.errors import PromptError, TargetError, WorkerError
@@ -64,6 +65,61 @@ def closed_load(concurrency: int, requests: int) -> Load:
 def unused_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
+
+
+def test_a_burst_is_over_with_its_last_request(golden: StartGolden, run_cell: RunCell) -> None:
+    load = Load(prompt_tokens=4, output_tokens=4, arrival="burst", window_requests=30)
+    cell = run_cell(golden(always([Gate(30), *proper(4, gap=0.01)])).port, load, processes=2)
+    assert cell.counts.attempted == cell.counts.completed == 30, "all are there before one is answered"
+    assert set(cell.requests["planned_s"].to_pylist()) == {0.0}
+    assert (cell.window.opened, cell.window.drained, cell.load_state) == (0.0, True, "not_judged")
+    assert cell.window.seconds == pytest.approx(max(cell.requests["end_s"].to_pylist()))
+    assert cell.delivered_requests == 30
+    assert cell.delivered_output_tokens == 120
+
+
+def test_a_burst_that_does_not_end_is_given_up(golden: StartGolden, run_cell: RunCell) -> None:
+    script = Script(requests=(Case("silent", ("hang",)),), default=Case("proper", QUICK))
+    load = Load(prompt_tokens=4, output_tokens=4, arrival="burst", window_requests=5)
+    cell = run_cell(golden(script).port, load, drain=1.0)
+    assert (cell.counts.completed, cell.counts.incomplete) == (4, 1)
+    assert not cell.window.drained
+
+
+def test_stages_and_a_trace_are_sent_as_planned(golden: StartGolden, run_cell: RunCell) -> None:
+    port = golden(always(QUICK)).port
+    stages = (Stage(duration_seconds=0.5, rate=20), Stage(duration_seconds=0.5, rate=20, end_rate=60))
+    load = Load(prompt_tokens=4, output_tokens=4, arrival="constant", stages=stages, window_seconds=1)
+    cell = run_cell(port, load, lead_in=0.2)
+    times = np.array(cell.requests.filter(cell.requests["in_window"])["planned_s"].to_pylist())
+    assert np.histogram(times, [0.2, 0.7, 1.2])[0].tolist() == [10, 20]
+    trace = np.array([0, 10, 300, 310, 700, 900], dtype=np.int64) * 1_000_000
+    replay = Load(prompt_tokens=4, output_tokens=4, arrival="replay", speed=2, window_seconds=0.6)
+    cell = run_cell(port, replay, lead_in=0.2, replayed=trace)
+    assert cell.requests["planned_s"].to_pylist()[:5] == [0, 0.01, 0.3, 0.31, 0.7]
+    assert cell.requests["in_window"].to_pylist()[:5] == [False, False, True, True, True]
+
+
+@pytest.mark.parametrize("endpoint", ["completions", "chat"])
+def test_each_request_has_its_own_length_and_is_held_to_it(
+    golden: StartGolden, run_cell: RunCell, endpoint: str
+) -> None:
+    load = open_load(100, 40).model_copy(
+        update={"length_distribution": "uniform", "length_variation": 0.5, "prompt_tokens": 40, "output_tokens": 12}
+    )
+    server = golden(always(QUICK))
+    cell = run_cell(server.port, load, endpoint=endpoint)
+    assert cell.counts.completed == 40
+    outputs = cell.requests.filter(cell.requests["in_window"])["output_tokens"].to_pylist()
+    assert outputs == list(cell.asked.output_tokens)
+    assert (min(outputs), max(outputs)) == pytest.approx((2, 22), abs=3)
+    if endpoint == "completions":
+        bodies = [row["body"] for row in server.truth(sends=False)]
+        sent = [(len(body["prompt"]), body["max_tokens"]) for body in bodies]
+        assert list(zip(cell.asked.prompt_tokens, outputs, strict=True)) == sent[:40]
+    short = run_cell(golden(always(Stream(tokens=12))).port, load, endpoint=endpoint)
+    kept = sum(tokens == 12 for tokens in short.asked.output_tokens)
+    assert (short.counts.completed, short.counts.attempted) == (kept, 40)
 
 
 def test_a_clean_cell(golden: StartGolden, run_cell: RunCell) -> None:

@@ -22,7 +22,8 @@ def test_defaults_are_those_of_the_design(sweep: Build) -> None:
     assert (spec.plan.blocks.min, spec.plan.blocks.most, spec.plan.retries) == (3, 8, 2)
     assert (spec.plan.strategy, spec.plan.indifference, spec.plan.sentinel) == ("exhaustive", 0.05, "auto")
     assert (spec.slo.attainment, spec.workload.warmup.max_seconds, spec.objective.name) == (0.9, 120, "goodput")
-    assert spec.workload.window.duration_seconds == 60
+    assert spec.workload.window_or_default.duration_seconds == 60
+    assert (spec.workload.prompt_lengths, spec.workload.output_lengths) == ((512,), (64,))
 
 
 def test_times_are_seconds_and_flags_are_text(sweep: Build) -> None:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from goodput.analysis.schema import Load
 from goodput.runner.contract import PlannedLoad
-from goodput.runner.load.bodies import Bodies, rotated
+from goodput.runner.load.bodies import Bodies, Entries, rotated
 from goodput.runner.load.errors import PromptError
 from goodput.runner.load.job import BODIES, ENTRIES
+from goodput.runner.load.lengths import PlannedLengths
 from goodput.runner.load.prepare import Prepared, write_requests
 from goodput.runner.load.prompts import BodyWriter, Ids, PromptSource, RandomIds
 from goodput.runner.load.schedule import draw
@@ -31,7 +32,9 @@ def plan(rate: float = 20, prompt_tokens: int = 32, lead_in: float = 1) -> Plann
 
 
 def write(planned: PlannedLoad, source: PromptSource, folder: Path) -> Prepared:
-    return write_requests(planned, draw(planned), source, endpoint="completions", model="m", folder=folder)
+    lengths = PlannedLengths(planned.load, planned.seed)
+    schedule = draw(planned)
+    return write_requests(planned, schedule, source, lengths, endpoint="completions", model="m", folder=folder)
 
 
 @given(seed=st.integers(0, 2**63 - 1), n=st.integers(1, 300), index=st.integers(0, 10**6))
@@ -66,7 +69,8 @@ def test_the_request_file_gives_back_what_was_drawn(tmp_path: Path) -> None:
         document = json.loads(bodies.body(index))
         assert document["prompt"] == source.ids(32, index).tolist()
         assert document["max_tokens"] == 7
-        assert bodies.tokens(index) == (32, 7)
+        entry, _ = Entries(tmp_path / ENTRIES, prepared.first_recycled).at(index)
+        assert (entry.prompt_tokens, entry.output_tokens, entry.shared_tokens) == (32, 7, 0)
     bodies.close()
 
 

@@ -101,8 +101,8 @@ def test_in_flight_is_sent_and_not_ended() -> None:
     [(0, 0, "stable"), (0, 9, "stable"), (0, 10, "saturated"), (50, 70, "stable"), (50, 90, "saturated")],
 )  # fmt: skip
 def test_a_load_is_saturated_when_more_wait_than_chance_explains(opened: int, closed: int, expected: str) -> None:
-    assert load_state(opened, closed, open_loop=True) == expected
-    assert load_state(opened, closed, open_loop=False) == "not_judged"
+    assert load_state(opened, closed, judged=True) == expected
+    assert load_state(opened, closed, judged=False) == "not_judged"
 
 
 @given(st.floats(1e-6, 1e4))

@@ -8,17 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodput.analysis.schema import Arrival, Load
+from goodput.analysis.schema import Arrival, Load, Stage
 from goodput.runner.contract import PlannedLoad
-from goodput.runner.load.schedule import (
-    NANOSECONDS,
-    Times,
-    arrivals,
-    draw,
-    hashed_requests,
-    schedule_sha256,
-    seed_sequence,
-)
+from goodput.runner.load.errors import ScheduleError
+from goodput.runner.load.lengths import PlannedLengths
+from goodput.runner.load.processes import NANOSECONDS, Times, arrivals, seed_sequence
+from goodput.runner.load.schedule import Schedule, draw, hashed_requests, schedule_sha256
 
 DRAWS = 100_000
 
@@ -44,6 +39,12 @@ def open_load(
 
 def plan(load: Load, seed: int = 1, lead_in: float = 5, drain: float = 60) -> PlannedLoad:
     return PlannedLoad(load=load, seed=seed, lead_in_seconds=lead_in, drain_seconds=drain)
+
+
+def sha256(planned: PlannedLoad, schedule: Schedule | None) -> str:
+    """The hash with the planned lengths."""
+    lengths = PlannedLengths(planned.load, planned.seed)
+    return schedule_sha256(schedule, [lengths.at(index) for index in range(hashed_requests(planned, schedule))])
 
 
 def drawn(load: Load, seed: int, count: int = DRAWS) -> Times:
@@ -134,14 +135,14 @@ def test_the_stream_does_not_depend_on_the_window(load: Load, seed: int) -> None
 @settings(max_examples=30, deadline=None)
 def test_the_hash_covers_lead_in_and_window_only(load: Load, seed: int) -> None:
     here, tail = (plan(load, seed, drain=drain) for drain in (1, 30))
-    assert schedule_sha256(here, draw(here)) == schedule_sha256(tail, draw(tail))
+    assert sha256(here, draw(here)) == sha256(tail, draw(tail))
     assert hashed_requests(here, draw(here)) == draw(here).last
     other = plan(load.model_copy(update={"prompt_tokens": 9}), seed)
-    assert schedule_sha256(here, draw(here)) != schedule_sha256(other, draw(other)) or not draw(here).last
+    assert sha256(here, draw(here)) != sha256(other, draw(other)) or not draw(here).last
 
 
 def test_another_seed_gives_other_times() -> None:
-    hashes = {schedule_sha256(p, draw(p)) for p in (plan(open_load(), seed) for seed in range(50))}
+    hashes = {sha256(p, draw(p)) for p in (plan(open_load(), seed) for seed in range(50))}
     assert len(hashes) == 50
 
 
@@ -152,7 +153,7 @@ def test_the_hash_is_the_same_wherever_it_is_computed() -> None:
         (k * 250_000_000).to_bytes(8, "little") + (8).to_bytes(4, "little") + (4).to_bytes(4, "little")
         for k in range(6)
     )
-    assert schedule_sha256(constant, draw(constant)) == hashlib.sha256(rows).hexdigest()
+    assert sha256(constant, draw(constant)) == hashlib.sha256(rows).hexdigest()
     poisson = plan(open_load(4, seconds=1), 42, lead_in=0.5)
     assert draw(poisson).planned_ns[:3].tolist() == [621459243, 1226201523, 1749267380]
 
@@ -160,9 +161,9 @@ def test_the_hash_is_the_same_wherever_it_is_computed() -> None:
 def test_a_closed_loop_is_hashed_by_lengths_alone() -> None:
     load = Load(prompt_tokens=8, output_tokens=4, arrival="closed", concurrency=3, window_requests=5)
     assert hashed_requests(plan(load), None) == 8
-    assert schedule_sha256(plan(load, 1), None) == schedule_sha256(plan(load, 2), None)
+    assert sha256(plan(load, 1), None) == sha256(plan(load, 2), None)
     longer = load.model_copy(update={"output_tokens": 5})
-    assert schedule_sha256(plan(longer), None) != schedule_sha256(plan(load), None)
+    assert sha256(plan(longer), None) != sha256(plan(load), None)
     with pytest.raises(ValueError, match="no arrival times"):
         draw(plan(load))
 
@@ -170,3 +171,44 @@ def test_a_closed_loop_is_hashed_by_lengths_alone() -> None:
 def test_each_purpose_has_its_own_stream() -> None:
     seeds = [seed_sequence(1, "arrivals"), seed_sequence(1, "prompts", 0), seed_sequence(1, "prompts", 1)]
     assert len({tuple(seed.generate_state(4).tolist()) for seed in seeds}) == 3
+
+
+def test_a_window_of_stages_begins_after_the_lead_in() -> None:
+    stages = (Stage(duration_seconds=10, rate=5), Stage(duration_seconds=10, rate=5, end_rate=15))
+    load = open_load(arrival="constant", seconds=20).model_copy(update={"request_rate": None, "stages": stages})
+    schedule = draw(plan(load, lead_in=4, drain=2))
+    assert (schedule.opened_ns, schedule.closed_ns) == (4 * NANOSECONDS, 24 * NANOSECONDS)
+    assert schedule.first == 20
+    assert schedule.last - schedule.first == 50 + 100
+    assert len(schedule.planned_ns) - schedule.last == 2 * 15
+
+
+def test_a_burst_is_sent_at_once_and_has_no_lead_in() -> None:
+    load = open_load(arrival="burst", seconds=None, requests=7).model_copy(update={"request_rate": None})
+    schedule = draw(plan(load, lead_in=0, drain=30))
+    assert schedule.planned_ns.tolist() == [0] * 7
+    assert (schedule.first, schedule.last, schedule.opened_ns) == (0, 7, 0)
+    assert schedule.deadline_ns == pytest.approx(30 * NANOSECONDS, abs=1)
+    assert hashed_requests(plan(load), schedule) == 7
+
+
+def replay(seconds: float | None = 2, requests: int | None = None) -> Load:
+    load = open_load(arrival="replay", seconds=seconds, requests=requests)
+    return load.model_copy(update={"request_rate": None, "speed": 10.0})
+
+
+def test_a_replay_begins_with_the_trace_and_goes_on_as_it_does() -> None:
+    trace = np.arange(50, dtype=np.int64) * NANOSECONDS // 10
+    schedule = draw(plan(replay(), lead_in=1, drain=1), trace)
+    assert schedule.planned_ns.tolist() == trace[:40].tolist()
+    assert (schedule.first, schedule.last) == (10, 30)
+    counted = draw(plan(replay(None, 15), lead_in=1, drain=60), trace)
+    assert (counted.first, counted.last, counted.closed_ns) == (10, 25, trace[25])
+    assert len(counted.planned_ns) == 50
+
+
+@pytest.mark.parametrize("load", [replay(9), replay(None, 40)])
+def test_a_trace_that_ends_before_the_window_is_refused_with_its_length(load: Load) -> None:
+    trace = np.arange(50, dtype=np.int64) * NANOSECONDS // 10
+    with pytest.raises(ScheduleError, match=r"the trace lasts 4\.9 s at 10 times its speed \(50 requests\)"):
+        draw(plan(load, lead_in=1), trace)

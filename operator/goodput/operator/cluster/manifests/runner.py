@@ -13,6 +13,7 @@ from goodput.operator.cluster.manifests.job import Work, job
 from goodput.operator.cluster.names import Owner
 from goodput.operator.plan.limits import RUNNER_BACKSTOP_SECONDS, RUNNER_GRACE_SECONDS
 from goodput.operator.sweep import LoadStep, Sweep, TrialId
+from goodput.runner import expect
 from goodput.runner.contract import TrialPlan
 
 TRIAL_FOLDER: Final = "/trial"
@@ -80,9 +81,13 @@ def spool_bytes(loads: Iterable[LoadStep]) -> int:
 def _cell_bytes(step: LoadStep) -> int:
     load = step.load
     seconds = step.seconds + step.drain_seconds
-    if load.request_rate is not None:
-        requests = load.request_rate * seconds
+    prompt, output = expect.prompt_tokens(load), expect.output_tokens(load)
+    rate = expect.requests_per_second(load)
+    if load.arrival == "burst":
+        requests = float(load.window_requests or 0)
+    elif rate is not None:
+        requests = rate * seconds
     else:
-        requests = (load.concurrency or 1) * seconds * STREAM_TOKENS_PER_SECOND / load.output_tokens
-    per_request = load.output_tokens * EVENT_BYTES + load.prompt_tokens * PROMPT_TOKEN_BYTES + REQUEST_BYTES
+        requests = (load.concurrency or 1) * seconds * STREAM_TOKENS_PER_SECOND / output
+    per_request = output * EVENT_BYTES + prompt * PROMPT_TOKEN_BYTES + REQUEST_BYTES
     return math.ceil(requests * per_request)
