@@ -20,11 +20,11 @@ from goodput.runner.errors import (
     StoppedError,
 )
 from goodput.runner.idle import DEADLINE_SECONDS, GAP_SECONDS, wait_idle
-from goodput.runner.live import Progress
 from goodput.runner.load.cpus import available_cpus
 from goodput.runner.load.errors import LoadError
 from goodput.runner.load.run import CellRecords, LoadRun, Target
 from goodput.runner.load.workers import workers
+from goodput.runner.running import Progress, Running
 from goodput.runner.scrape import Scraper
 from goodput.runner.server import Server
 from goodput.runner.snapshot import Snapshot, read
@@ -52,6 +52,7 @@ class Bench:
     Attributes:
         server_start_time: of the process that was verified and warmed; None where it does not say.
         ceiling: events per CPU second that the load client can take in, None where it was not measured.
+        follow: live latencies; None: where there is a core for them.
     """
 
     plan: TrialPlan
@@ -63,6 +64,7 @@ class Bench:
     server_start_time: float | None = None
     ceiling: float | None = None
     processes: int | None = None  # of the load client; None: as many as the load needs
+    follow: bool | None = None
 
     def snapshot(self) -> Snapshot:
         """The server's metrics now."""
@@ -136,16 +138,18 @@ def _load(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> LoadRun:
         unique_prompts=work.unique_prompts,
         processes=bench.processes or workers(planned.load, bench.ceiling, available_cpus()),
         ceiling=bench.ceiling,
+        follow=bench.follow,
     )
     scraped = bench.server.sibling(timeout_seconds=2.0)
     scraper = Scraper(lambda: read(scraped.metrics, whole=False), cell.samples)
     run.start()
     scraper.start()
-    bench.board.metrics.begin(planned, lambda: _progress(run))
+    bench.board.metrics.begin(planned, Running(lambda: _progress(run), run.followed, cell.load, run.processes))
     try:
         if not _watch(bench, run):
             run.stop()
             run.wait(STOP_SECONDS)
+        run.follow_up()
     finally:
         bench.board.metrics.freeze()
         scraper.stop()
@@ -155,7 +159,7 @@ def _load(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> LoadRun:
 
 def _progress(run: LoadRun) -> Progress:
     counts = run.live()
-    return Progress(counts.sent, counts.ended)
+    return Progress(counts.sent, counts.ended, counts.failed)
 
 
 def _watch(bench: Bench, run: LoadRun) -> bool:

@@ -61,8 +61,17 @@ def main(verbose: bool) -> None:
     type=click.IntRange(min=1),
     help="Workers of the load client; without it as many as each load needs, one per core at most.",
 )
+@click.option("--follow/--no-follow", default=None, help="Live latencies. Default: where there is a core for them.")
 def trial(
-    *, plan_file: Path, spool: Path, port: int, host: str, message: Path, spool_limit: int | None, processes: int | None
+    *,
+    plan_file: Path,
+    spool: Path,
+    port: int,
+    host: str,
+    message: Path,
+    spool_limit: int | None,
+    processes: int | None,
+    follow: bool | None,
 ) -> None:
     """Verify, warm, measure and commit one trial. Exit code 0 whenever an outcome was written."""
     # Arrow, NumPy and the load client: the canary starts without them.
@@ -79,7 +88,9 @@ def trial(
     server = StatusServer(board, host, port)
     logging.getLogger(__name__).info("status on port %d", server.port)
     try:
-        outcome = Trial(plan, spool, board, stop, spool_limit_bytes=spool_limit, processes=processes).run()
+        outcome = Trial(
+            plan, spool, board, stop, spool_limit_bytes=spool_limit, processes=processes, follow=follow
+        ).run()
     except RunnerError as error:
         logging.getLogger(__name__).warning("the trial cannot begin: %s", error)
         outcome = refused(plan, error)

@@ -38,6 +38,7 @@ class Trial:
         stop: set by SIGTERM; its deadline is the trial's.
         spool_limit_bytes: how much may wait for a store that refuses; None: what the disk has.
         processes: of the load client; None: as many as each load needs.
+        follow: live latencies while a window runs; None: where there is a core for them.
     """
 
     def __init__(
@@ -49,13 +50,14 @@ class Trial:
         *,
         spool_limit_bytes: int | None = None,
         processes: int | None = None,
+        follow: bool | None = None,
     ) -> None:
         self._plan = plan
         self._board = board
         self._stop = stop
         self._spool = TrialSpool(spool_root, plan)
         self._spool_limit_bytes = spool_limit_bytes
-        self._processes = processes
+        self._processes, self._follow = processes, follow
         self._committer = Committer(partial(connect, plan), self._spool, plan, board)
         self._settled: dict[str, Committed] = {}
 
@@ -101,7 +103,7 @@ class Trial:
     def _measure_all(self, memory: Memory | None, began: float) -> None:
         server = Server(self._plan.server, model=self._plan.served_model)
         bench, memory = prepare(Surroundings(self._plan, server, self._spool, self._board, self._stop), memory, began)
-        bench = replace(bench, processes=self._processes)
+        bench = replace(bench, processes=self._processes, follow=self._follow)
         for planned in self._left():
             self._stop.check()
             self._make_room(planned)

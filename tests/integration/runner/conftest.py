@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,7 +159,12 @@ class Runner:
     """``goodput-runner trial`` as a process, in a folder of its own."""
 
     def __init__(
-        self, folder: Path, plan: TrialPlan, environment: dict[str, str] | None = None, spool_limit: int | None = None
+        self,
+        folder: Path,
+        plan: TrialPlan,
+        environment: dict[str, str] | None = None,
+        spool_limit: int | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         self.folder = folder
         self.message = folder / "message.json"
@@ -170,7 +175,7 @@ class Runner:
         (folder / "trial.json").write_bytes(plan.to_json())
         command = [sys.executable, "-m", "goodput.runner", "trial", "--plan", str(folder / "trial.json")]
         command += ["--spool", str(folder / "spool"), "--host", "127.0.0.1", "--port", str(self.port)]
-        command += ["--message", str(self.message)]
+        command += ["--message", str(self.message), *options]
         command += ["--spool-limit", str(spool_limit)] if spool_limit else []
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(

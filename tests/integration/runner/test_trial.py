@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pyarrow.parquet as pq
@@ -152,17 +153,31 @@ def test_a_missing_key_is_a_plan_that_cannot_be_carried_out(
     assert {cell.reason for cell in outcome.open} == {"InvalidPlan"}
 
 
-def test_status_and_metrics_are_live(engine: Engine, run: Run, planned: Planned, results: Results) -> None:
-    load = Load(prompt_tokens=32, output_tokens=20, arrival="closed", concurrency=2, window_seconds=4)
+def test_status_and_metrics_are_live(
+    engine: Engine, run: Run, planned: Planned, results: Results, wait: Callable[..., Any]
+) -> None:
+    load = Load(prompt_tokens=32, output_tokens=20, arrival="closed", concurrency=2, window_seconds=60)
     plan = planned(engine.url, results.uri, [load])
-    runner = run(plan)
+    runner = run(plan, options=["--follow"])
     status = runner.wait_step("measuring")
     assert (status.load, status.planned, status.done, status.measuring) == (load.id, 1, 0, True)
     metrics = runner.metrics()
     assert f'goodput_runner_cell_info{{attempt="1",block="0",config="{plan.config.id}"' in metrics
     assert "goodput_runner_requests_in_flight 2.0" in metrics
+    wait(lambda: sample(runner.metrics(), 'goodput_runner_responses_total{status="ok"}') > 5)
+    wait(lambda: sample(runner.metrics(), "goodput_runner_send_lag_seconds_count") > 5)
+    ttft = (
+        f'goodput_live_ttft_seconds_bucket{{config="{plan.config.id}",evidence="synthetic",le="+Inf",load="{load.id}"}}'
+    )
+    wait(lambda: sample(runner.metrics(), ttft) > 5)
     assert httpx.get(f"http://127.0.0.1:{runner.port}/other", trust_env=False).status_code == 404
-    assert runner.end().done
+    runner.signal(signal.SIGTERM)
+    assert runner.end().valid == 0, "all of it was seen while the window ran"
+
+
+def sample(metrics: str, name: str) -> float:
+    """Value of one sample, 0 where it is not there."""
+    return next((float(line.rsplit(" ", 1)[1]) for line in metrics.splitlines() if line.startswith(name)), 0.0)
 
 
 def _served(metrics: str) -> float:

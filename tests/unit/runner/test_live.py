@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
-from goodput.analysis.schema import CellDocument
+from goodput.analysis.schema import CellDocument, LogHistogram
 from goodput.runner.contract import TrialPlan
-from goodput.runner.live import LiveMetrics, Progress
+from goodput.runner.live import LiveMetrics
+from goodput.runner.load.latencies import Followed
+from goodput.runner.load.spool import SENT
+from goodput.runner.running import Progress, Running
 from goodput.runner.summary import summarize
 
 
@@ -13,12 +18,19 @@ def value(metrics: LiveMetrics, name: str, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(name, labels)
 
 
-def test_counts_only_go_up_over_a_cell(plan: TrialPlan, cell: CellDocument, requests: pa.Table) -> None:
+def running(folder: Path, progress: Progress, followed: Followed | None = None) -> Running:
+    return Running(lambda: progress, lambda: followed, folder, processes=1)
+
+
+def test_counts_only_go_up_over_a_cell(plan: TrialPlan, cell: CellDocument, requests: pa.Table, tmp_path: Path) -> None:
     metrics = LiveMetrics(plan)
-    metrics.begin(plan.loads[0], lambda: Progress(sent=4, ended=1))
-    assert value(metrics, "goodput_runner_requests_in_flight") == 3
+    metrics.begin(plan.loads[0], running(tmp_path, Progress(sent=4, ended=3, failed=1)))
+    assert value(metrics, "goodput_runner_requests_in_flight") == 1
     assert value(metrics, "goodput_runner_requests_sent_total") == 4
+    assert value(metrics, "goodput_runner_responses_total", status="ok") == 2
+    assert value(metrics, "goodput_runner_responses_total", status="failed") == 1
     metrics.freeze()
+    assert value(metrics, "goodput_runner_responses_total", status="ok") == 2
     assert value(metrics, "goodput_runner_requests_in_flight") == 0
     assert value(metrics, "goodput_runner_requests_sent_total") == 4
     outcomes = {"completed": 3, "failed": 1, "not_sent": 1}
@@ -49,7 +61,7 @@ def test_a_void_cell_is_counted_and_leaves_no_figures(plan: TrialPlan, cell: Cel
     assert value(metrics, "goodput_requests_per_second", **labels) is None
 
 
-def test_the_running_cell_is_named(plan: TrialPlan, cell: CellDocument) -> None:
+def test_the_running_cell_is_named(plan: TrialPlan, cell: CellDocument, tmp_path: Path) -> None:
     metrics = LiveMetrics(plan)
     labels = {
         "sweep": plan.sweep,
@@ -61,7 +73,42 @@ def test_the_running_cell_is_named(plan: TrialPlan, cell: CellDocument) -> None:
         "attempt": "2",
         "evidence": "synthetic",
     }
-    metrics.begin(plan.loads[0], lambda: Progress(0, 0))
+    metrics.begin(plan.loads[0], running(tmp_path, Progress(0, 0)))
     assert value(metrics, "goodput_runner_cell_info", **labels) == 1
     metrics.end(cell, {}, None)
     assert value(metrics, "goodput_runner_cell_info", **labels) is None
+
+
+def test_lateness_is_read_from_the_send_log_while_it_grows(plan: TrialPlan, tmp_path: Path) -> None:
+    metrics = LiveMetrics(plan)
+    metrics.begin(plan.loads[0], running(tmp_path, Progress(0, 0)))
+    assert value(metrics, "goodput_runner_send_lag_seconds_count") == 0, "there is no log yet"
+    log = tmp_path / "sent-0.bin"
+    log.write_bytes(SENT.pack(0, 1_000, 51_000) + SENT.pack(1, 0, 10_000_000) + SENT.pack(2, 5, -1) + b"torn")
+    assert value(metrics, "goodput_runner_send_lag_seconds_bucket", le="0.0001") == 1
+    assert value(metrics, "goodput_runner_send_lag_seconds_bucket", le="0.01") == 2
+    assert value(metrics, "goodput_runner_send_lag_seconds_sum") == pytest.approx(0.01005)
+    with log.open("r+b") as file:
+        file.seek(3 * SENT.size)
+        file.write(SENT.pack(3, 0, 2_000_000_000))
+    metrics.freeze()
+    log.unlink()
+    metrics.begin(plan.loads[1], running(tmp_path / "next", Progress(0, 0)))
+    assert value(metrics, "goodput_runner_send_lag_seconds_bucket", le="1.0") == 2
+    assert value(metrics, "goodput_runner_send_lag_seconds_count") == 3, (
+        "nothing was sent twice, and never sent is not late"
+    )
+
+
+def test_followed_latencies_are_shown_and_stay_after_their_cell(plan: TrialPlan, tmp_path: Path) -> None:
+    metrics = LiveMetrics(plan)
+    labels = {"config": plan.config.id, "load": plan.loads[0].load.id, "evidence": "synthetic"}
+    seen = Followed(ended=5, ttft=LogHistogram(zero=1, counts={-1: 2, 0: 3}))  # [0.990, 1) s and [1, 1.01) s
+    metrics.begin(plan.loads[0], running(tmp_path, Progress(5, 5), seen))
+    assert value(metrics, "goodput_live_ttft_seconds_bucket", **labels, le="1") == 3
+    assert value(metrics, "goodput_live_ttft_seconds_bucket", **labels, le="+Inf") == 6
+    metrics.freeze()
+    metrics.begin(plan.loads[1], running(tmp_path, Progress(0, 0)))
+    assert value(metrics, "goodput_live_ttft_seconds_bucket", **labels, le="+Inf") == 6
+    other = labels | {"load": plan.loads[1].load.id}
+    assert value(metrics, "goodput_live_ttft_seconds_bucket", **other, le="+Inf") is None, "nothing follows that one"

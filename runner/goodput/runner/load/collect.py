@@ -14,12 +14,11 @@ from goodput.analysis.schema import Client, Window
 from goodput.runner.load.asks import Asks
 from goodput.runner.load.cell import Asked, CellNote, CellRecords
 from goodput.runner.load.errors import SpoolError
-from goodput.runner.load.job import CELL, PLANNED, End, Job, Live, sent_file, spool_file
+from goodput.runner.load.job import CELL, PLANNED, End, Job, Live, spool_file
 from goodput.runner.load.parse import CountTokens
 from goodput.runner.load.reader import Edges, Reader, Sent, Taken, Totals
 from goodput.runner.load.records import counts, in_flight, load_state, seconds
-
-_SENT_TYPE = np.dtype([("request", "<u4"), ("planned", "<i8"), ("sent", "<i8")])
+from goodput.runner.load.sentlog import SentTail
 
 
 def finished(folder: Path) -> bool:
@@ -64,8 +63,13 @@ def collect(folder: Path, count_tokens: CountTokens | None = None) -> CellRecord
 
 
 def _sent(folder: Path, job: Job) -> Sent:
-    logs = [np.fromfile(folder / sent_file(w), dtype=_SENT_TYPE) for w in range(job.processes)]
-    return np.sort(np.concatenate(logs), order=["planned", "request"])
+    return np.sort(SentTail(folder, job.processes).entries(), order=["planned", "request"])
+
+
+def read_edges(folder: Path, job: Job) -> Edges:
+    """The window of a cell that has ended."""
+    ends = [End.read(folder, worker) for worker in range(job.processes)]
+    return _edges(folder, job, _sent(folder, job), max(end.ended_ns for end in ends if end is not None))
 
 
 def _edges(folder: Path, job: Job, sent: Sent, ended_ns: int) -> Edges:

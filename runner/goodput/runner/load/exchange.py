@@ -44,8 +44,8 @@ class Exchanges:
         self._cells, self._row = live.cells, Live.row(worker)
         self._head = head
         self.spool: list[bytes] = []
-        self._write, self._write_sent = spool_file.write, sent_file.write
-        self._sent = self._ended = 0
+        self._write, self._write_sent, self._flush_sent = spool_file.write, sent_file.write, sent_file.flush
+        self._sent = self._ended = self._failed = 0
 
     # -- the window --------------------------------------------------------------------------------
 
@@ -205,6 +205,9 @@ class Exchanges:
     def _count_end(self, index: int, planned: int, *, failed: bool) -> None:
         self._ended += 1
         self._cells[self._row + Live.ENDED] = self._ended
+        if failed:
+            self._failed += 1
+            self._cells[self._row + Live.FAILED] = self._failed
         self._arrivals.ended(index, time.monotonic_ns() - self.start_ns, failed=failed)
         if self.window_open and self._in_window(planned):
             self.window_open -= 1
@@ -224,7 +227,8 @@ class Exchanges:
         self.spool += (spool.header(request, len(body), kind, stamp), body)
 
     def flush(self) -> None:
-        """Write what is in the spool list."""
+        """Write what is in the spool list, after the send log: who sees an answer there finds its request here."""
+        self._flush_sent()
         self._write(b"".join(self.spool))
         self.spool.clear()
 

@@ -26,6 +26,7 @@ READ_BYTES = 16384
 ANCILLARY_BYTES = 128
 SPOOL_PIECES = 4096  # written at once: some 600 kB
 SPIN_NS = 300_000  # how long before a planned time waking is asked for: what waking may take
+FLUSH_NS = 1_000_000_000  # what came is in the spool after this time, for whoever follows it
 LOOK_NS = 50_000_000  # how often idle connections, deadlines and the other workers are looked at
 _CR = 13
 
@@ -56,6 +57,7 @@ class HotLoop:
         self._job, self._poll, self._pool = job, poll.poll, pool
         self._arrivals, self._exchanges, self._live = arrivals, exchanges, live
         self._looked_ns = -LOOK_NS
+        self._flushed_ns = 0
         self._timer = timer
         self._armed_ns = -1
         self._cpu_ns = 0
@@ -115,6 +117,9 @@ class HotLoop:
         if closed is not None and now >= closed and self._exchanges.window_open is None:
             self._exchanges.close_window()
             self.window_cpu_ns = time.process_time_ns() - self._cpu_ns - self.spin_ns
+        if now - self._flushed_ns >= FLUSH_NS:
+            self._flushed_ns = now
+            self._exchanges.flush()
         for connection in self._pool.refresh(time.monotonic_ns()):
             self._exchanges.broken(connection, errno.ETIMEDOUT)
 

@@ -17,6 +17,7 @@ BODIES = "requests.bin"
 ENTRIES = "requests.idx"
 PLANNED = "planned.bin"
 LIVE = "live.bin"
+FOLLOWED = "followed.json"
 
 
 def spool_file(index: int) -> str:
@@ -107,11 +108,13 @@ class Live:
     """Counters in shared memory. Each field has one writer, so there is nothing to lock.
 
     Row 0 belongs to the cell: start (absolute CLOCK_MONOTONIC ns), and a closed loop's window edges in ns
-    from the start (0: not yet). One row of eight follows per worker.
+    from the start (0: not yet). One row of eight follows per worker: requests sent, ended, of the window and
+    open, of the first and ended, of the window and sent, ended without a 200; and its CLOCK_REALTIME −
+    CLOCK_MONOTONIC in ns at the start.
     """
 
     START, OPENED, CLOSED = 0, 1, 2
-    SENT, ENDED, WINDOW_OPEN, FIRST_ENDED, WINDOW_SENT = 0, 1, 2, 3, 4
+    SENT, ENDED, WINDOW_OPEN, FIRST_ENDED, WINDOW_SENT, FAILED, OFFSET = range(7)
     _ROW = 8
 
     def __init__(self, folder: Path, processes: int, *, create: bool = False) -> None:

@@ -1,9 +1,10 @@
-"""Starting and ending the worker processes of a cell."""
+"""Starting and ending the processes of a cell: workers, and a follower where there is a core for it."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import select
 import subprocess
@@ -16,6 +17,8 @@ from goodput.runner.load.errors import WorkerError
 
 READY_SECONDS = 60.0
 _MODULE = "goodput.runner.load.worker"
+_FOLLOWER = "goodput.runner.load.follow"
+_log = logging.getLogger(__name__)
 
 
 class Worker:
@@ -95,3 +98,31 @@ class Worker:
         except BrokenPipeError:
             self._process.wait()
             raise WorkerError(self.failure() or f"worker {self.index} ended before its start") from None
+
+
+class FollowerProcess:
+    """The process that follows a cell's spool; it gives way to everything else. What it does decides nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self._errors = folder / "follower.err"
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", _FOLLOWER, str(folder)],
+                stdin=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+        with contextlib.suppress(AttributeError, OSError):  # where the platform cannot, it runs like any other
+            os.sched_setscheduler(self._process.pid, os.SCHED_IDLE, os.sched_param(0))
+
+    def finish(self, seconds: float) -> None:
+        """Wait for it to come to the spool's end; after that time it is ended."""
+        assert self._process.stdin is not None
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._process.stdin.close()
+        if self._process.wait() > 0:
+            last = self._errors.read_text(errors="replace").strip().splitlines()[-1:]
+            _log.warning("live latencies were not followed to the end: %s", " ".join(last))

@@ -19,12 +19,15 @@ from goodput.runner.load.cell import CellNote, CellRecords
 from goodput.runner.load.clock import offset_ns
 from goodput.runner.load.collect import collect as collect_folder
 from goodput.runner.load.collect import finished
+from goodput.runner.load.cpus import available_cpus
 from goodput.runner.load.errors import LoadError, WorkerError
+from goodput.runner.load.follow import read_followed
 from goodput.runner.load.job import CELL, PLANNED, Job, Live
+from goodput.runner.load.latencies import Followed
 from goodput.runner.load.lengths import Lengths, PlannedLengths
 from goodput.runner.load.parse import CountTokens
 from goodput.runner.load.prepare import Prepared, write_requests
-from goodput.runner.load.process import READY_SECONDS, Worker
+from goodput.runner.load.process import READY_SECONDS, FollowerProcess, Worker
 from goodput.runner.load.processes import NANOSECONDS, Times
 from goodput.runner.load.prompts import FittedText, PromptSource, RandomIds, TextSource
 from goodput.runner.load.schedule import Schedule, draw, schedule_sha256
@@ -50,15 +53,17 @@ HEAD_START_SECONDS = 0.15  # between the workers' word that they are ready and t
 SPARE_SECONDS = 0.1  # connections are opened ahead for the arrivals of this time
 MIN_SPARE = 2
 MAX_SPARE = 256
+FOLLOW_SECONDS = 10.0  # for the follower to read the rest once the cell has ended
 
 
 @dataclass(frozen=True)
 class LiveCounts:
-    """So far: arrivals planned, requests taken up, requests ended."""
+    """So far: arrivals planned, requests taken up, requests ended, and of these: without a 200."""
 
     planned: int
     sent: int
     ended: int
+    failed: int
 
 
 class LoadRun:
@@ -76,6 +81,7 @@ class LoadRun:
         cpus: cores the workers are pinned to, in turn.
         ceiling: events per CPU second from `measure_ceiling`, for the record.
         count_tokens: counts the tokens of a text, for servers that send no usage.
+        follow: parse the spool while the cell runs, in another process. None: where there is a core for it.
     """
 
     def __init__(
@@ -92,6 +98,7 @@ class LoadRun:
         cpus: Sequence[int] | None = None,
         ceiling: float | None = None,
         count_tokens: CountTokens | None = None,
+        follow: bool | None = None,
     ) -> None:
         self._plan, self._target, self._prompts, self._folder = plan, target, prompts, folder
         self._lengths = lengths or PlannedLengths(plan.load, plan.seed)
@@ -103,6 +110,8 @@ class LoadRun:
         self._count_tokens = count_tokens
         self._schedule: Schedule | None = None
         self._workers: list[Worker] = []
+        self._follow = core_to_spare(self._processes) if follow is None else follow
+        self._follower: FollowerProcess | None = None
         self._live: Live | None = None
         self._start_ns = 0
 
@@ -156,6 +165,8 @@ class LoadRun:
         self._live.cells[Live.START] = self._start_ns
         for worker in self._workers:
             worker.start(self._start_ns)
+        if self._follow:
+            self._follower = FollowerProcess(self._folder)
 
     def _job(self, prepared: Prepared) -> Job:
         load, schedule = self._plan.load, self._schedule
@@ -190,6 +201,11 @@ class LoadRun:
             return len(schedule.planned_ns) / (schedule.deadline_ns / NANOSECONDS) * SPARE_SECONDS
         return load.concurrency or (load.highest_rate or 0.0) * SPARE_SECONDS
 
+    @property
+    def processes(self) -> int:
+        """Workers: those asked for, as far as each gets something to do."""
+        return self._processes
+
     def phase(self) -> Phase:
         """Where the cell is; cheap."""
         if self._live is None or not self._start_ns:
@@ -211,13 +227,23 @@ class LoadRun:
     def live(self) -> LiveCounts:
         """Counts so far; cheap."""
         if self._live is None:
-            return LiveCounts(0, 0, 0)
+            return LiveCounts(0, 0, 0, 0)
         sent, ended = self._live.total(Live.SENT), self._live.total(Live.ENDED)
         planned = sent
         if self._schedule is not None and self._start_ns:
             now = time.monotonic_ns() - self._start_ns
             planned = max(sent, int(np.searchsorted(self._schedule.planned_ns, now, side="right")))
-        return LiveCounts(planned, sent, ended)
+        return LiveCounts(planned, sent, ended, self._live.total(Live.FAILED))
+
+    def followed(self) -> Followed | None:
+        """Latencies so far; None where nothing follows the cell, or has not come so far."""
+        return read_followed(self._folder) if self._follow else None
+
+    def follow_up(self) -> None:
+        """Let the follower come to the end of the spool of a cell that has ended."""
+        if self._follower is not None:
+            self._follower.finish(FOLLOW_SECONDS)
+            self._follower = None
 
     def stop(self) -> None:
         """Close the open requests and end the cell now; then `wait` and, if wanted, `collect`."""
@@ -250,11 +276,19 @@ class LoadRun:
 
     def close(self) -> None:
         """Give pipes and memory back; workers that still run are stopped. The folder stays."""
+        if self._follower is not None:
+            self._follower.finish(0)
+            self._follower = None
         for worker in self._workers:
             worker.close()
         if self._live is not None and all(worker.ended() for worker in self._workers):
             self._live.close()
             self._live = None
+
+
+def core_to_spare(processes: int) -> bool:
+    """Whether there is a core besides those of the workers and one for whatever else there is."""
+    return available_cpus() >= processes + 2
 
 
 def recover(folder: Path, count_tokens: CountTokens | None = None) -> CellRecords | None:

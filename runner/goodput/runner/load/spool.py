@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 from goodput.runner.load.errors import SpoolError
 
@@ -49,21 +50,52 @@ def read_spool(path: Path, clock_offset_ns: int) -> Iterator[Record]:
         path: the spool.
         clock_offset_ns: CLOCK_REALTIME − CLOCK_MONOTONIC when the cell started, to place the kernel's stamps.
     """
-    size, unpack = _ROW.size, _ROW.unpack_from
-    rest = b""
-    with path.open("rb") as file:
-        while block := file.read(_READ_BYTES):
-            data = rest + block if rest else block
-            at, end = 0, len(data)
-            while at + size <= end:
-                request, length, kind, seconds, nanoseconds = unpack(data, at)
-                if length > MAX_RECORD_BYTES:
-                    raise SpoolError(f"{path.name}: a record of {length} bytes cannot be right")
-                stop = at + size + length
-                if stop > end:
-                    break
-                if kind == READ_KERNEL:
-                    nanoseconds += seconds * 1_000_000_000 - clock_offset_ns
-                yield request, kind, nanoseconds, data[at + size : stop]
-                at = stop
-            rest = data[at:]
+    with SpoolTail(path, clock_offset_ns) as tail:
+        while records := tail.block():
+            yield from records
+
+
+class SpoolTail:
+    """Reads a spool in blocks, also while it grows: what is torn is taken up with the next block.
+
+    Args: see `read_spool`.
+    """
+
+    def __init__(self, path: Path, clock_offset_ns: int) -> None:
+        self._path, self._offset_ns = path, clock_offset_ns
+        self._file = path.open("rb")
+        self._rest = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def block(self) -> list[Record]:
+        """Some of the whole records that follow; none where there is no more, for now."""
+        records: list[Record] = []
+        while not records:
+            block = self._file.read(_READ_BYTES)
+            if not block:
+                break
+            records = self._records(self._rest + block if self._rest else block)
+        return records
+
+    def _records(self, data: bytes) -> list[Record]:
+        size, unpack, offset = _ROW.size, _ROW.unpack_from, self._offset_ns
+        records: list[Record] = []
+        at, end = 0, len(data)
+        while at + size <= end:
+            request, length, kind, seconds, nanoseconds = unpack(data, at)
+            if length > MAX_RECORD_BYTES:
+                raise SpoolError(f"{self._path.name}: a record of {length} bytes cannot be right")
+            stop = at + size + length
+            if stop > end:
+                break
+            if kind == READ_KERNEL:
+                nanoseconds += seconds * 1_000_000_000 - offset
+            records.append((request, kind, nanoseconds, data[at + size : stop]))
+            at = stop
+        self._rest = data[at:]
+        return records

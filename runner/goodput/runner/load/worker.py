@@ -64,7 +64,7 @@ def run(folder: Path, index: int) -> None:
         (folder / spool_file(index)).open("wb", buffering=0) as spool,
         (folder / sent_file(index)).open("wb") as sent,
     ):
-        offset = offset_ns()
+        offset = live.cells[Live.row(index) + Live.OFFSET] = offset_ns()
         exchanges = Exchanges(
             index,
             pool=pool,
