@@ -14,6 +14,7 @@ from goodput.runner.contract import TrialPlan
 from goodput.runner.errors import RequestRefusedError, ServerGoneError
 from goodput.runner.load.prompts import BodyWriter, PromptSource, TextSource
 from goodput.runner.load.target import Target
+from goodput.runner.load.tls import client_context
 from goodput.runner.steady import steady
 from goodput.runner.stop import Stop
 
@@ -94,11 +95,12 @@ class _Loop:
         begun = time.monotonic()
         checked = 0
         async with httpx.AsyncClient(
-            base_url=f"http://{self._address()}",
+            base_url=self._target.origin,
             headers=dict(self._target.headers),
             limits=limits,
             timeout=_REQUEST_SECONDS,
             trust_env=False,
+            verify=client_context(self._target.ca_file) if self._target.tls else False,
         ) as client:
             workers = [asyncio.create_task(self._worker(client)) for _ in range(concurrency)]
             try:
@@ -116,10 +118,6 @@ class _Loop:
                 for worker in workers:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
-
-    def _address(self) -> str:
-        host = self._target.host
-        return f"[{host}]:{self._target.port}" if ":" in host else f"{host}:{self._target.port}"
 
     async def _worker(self, client: httpx.AsyncClient) -> None:
         while True:

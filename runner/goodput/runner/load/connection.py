@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
+from collections.abc import Callable
 from typing import NamedTuple
 
 SO_TIMESTAMPING = 37
@@ -34,6 +35,7 @@ class Connection:
         tail: the last bytes of the response so far (of its head: all of them).
         pending: bytes of the request that the kernel did not take yet.
         watching: the epoll tells when there is room for them.
+        recvmsg, send: of the socket, or what a `tls.TlsConnection` has in their place.
     """
 
     __slots__ = (
@@ -47,6 +49,7 @@ class Connection:
         "recvmsg",
         "request",
         "reused",
+        "send",
         "sent_ns",
         "since_ns",
         "sock",
@@ -57,12 +60,21 @@ class Connection:
 
     def __init__(self, sock: socket.socket, now_ns: int) -> None:
         self.sock = sock
-        self.recvmsg = sock.recvmsg
+        self.recvmsg: Callable[[int, int], tuple[bytes, list[tuple[int, int, bytes]], int, object]] = sock.recvmsg
+        self.send: Callable[[memoryview], int] = sock.send
         self.descriptor = sock.fileno()
         self.connected = False
         self.reused = False
         self.since_ns = now_ns
         self.free()
+
+    def established(self) -> bool:
+        """Whether a TCP connection is all that it takes. Raises `OSError` where it is not and cannot be more."""
+        return True
+
+    def close(self) -> None:
+        """Close the socket, which also takes it out of the epoll."""
+        self.sock.close()
 
     def free(self) -> None:
         """Carry no request."""
@@ -90,8 +102,12 @@ def resolve(host: str, port: int) -> Address:
     return Address(family, address)
 
 
-def open_connection(where: Address, now_ns: int, *, kernel_stamps: bool) -> Connection:
-    """Begin to connect. Raises `OSError` where no socket can be had or the address is refused at once."""
+def open_socket(where: Address, *, kernel_stamps: bool) -> socket.socket:
+    """A non-blocking socket that begins to connect.
+
+    Raises:
+        OSError: no socket can be had, or the address is refused at once.
+    """
     sock = socket.socket(where.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -102,7 +118,7 @@ def open_connection(where: Address, now_ns: int, *, kernel_stamps: bool) -> Conn
     except OSError:
         sock.close()
         raise
-    return Connection(sock, now_ns)
+    return sock
 
 
 def kernel_stamps_work() -> bool:

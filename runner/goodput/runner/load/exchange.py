@@ -104,7 +104,7 @@ class Exchanges:
         if connection.pending is None:
             return
         try:
-            taken = connection.sock.send(connection.pending)
+            taken = connection.send(connection.pending)
         except BlockingIOError:
             taken = 0
         except OSError as error:
@@ -124,7 +124,7 @@ class Exchanges:
         code = self._pool.connected(connection)
         if code:
             self.broken(connection, code)
-        elif connection.request != IDLE:
+        elif connection.connected and connection.request != IDLE:
             self._transmit(connection)
 
     # -- ending ------------------------------------------------------------------------------------

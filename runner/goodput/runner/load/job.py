@@ -57,6 +57,8 @@ class Job:
     lead_in_limit_ns: int  # closed loop: the first requests must have ended by then
     drain_ns: int
     spare_connections: int
+    tls: bool = False
+    ca_file: str | None = None  # None: the system's store
     kernel_stamps: bool = True
     burst: bool = False  # the window ends with its last request
 

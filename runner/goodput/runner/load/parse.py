@@ -17,13 +17,19 @@ from goodput.runner.load.events import StreamState
 from goodput.runner.load.http_head import HEAD_END, MAX_HEAD_BYTES, Head, HeadError, parse_head
 from goodput.runner.load.sse import Event, SseDecoder
 from goodput.runner.load.template import CommonRead
+from goodput.runner.load.tls import TLS_CUT, TLS_FAILED
 from goodput.runner.load.tokens import Arrived, Gaps
 
 CountTokens = Callable[[str], int]
 _EVENT_STREAM = "text/event-stream"
 _PLAIN = frozenset({"", "identity"})
 _GOOD_FINISHES = frozenset({"length", "stop", "tool_calls", "function_call"})
-_CONNECT_REASONS = {errno.ECONNREFUSED: "ConnectRefused", errno.ETIMEDOUT: "ConnectTimeout"}
+_CONNECT_REASONS = {
+    errno.ECONNREFUSED: "ConnectRefused",
+    errno.ETIMEDOUT: "ConnectTimeout",
+    TLS_FAILED: "TlsFailed",
+}
+_BREAK_REASONS = {TLS_FAILED: "TlsFailed", TLS_CUT: "Truncated"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +235,7 @@ class ResponseParser:
         refusal = self._refusal()
         if refusal is not None:
             return "failed", refusal
-        if not self._complete():
+        if not self._complete() or self._open_ended(kind):
             broken = self._transport(kind, body)
             if broken is not None:
                 return broken
@@ -250,14 +256,19 @@ class ResponseParser:
             (state.finish is not None and state.finish not in _GOOD_FINISHES, "Aborted"),
         )
 
+    def _open_ended(self, kind: int) -> bool:
+        """A body that ends with its connection, and the connection did not end properly."""
+        return kind == spool.BROKEN and self._chunks is None and self._left is None
+
     def _transport(self, kind: int, body: bytes) -> tuple[RequestOutcome, str] | None:
         """How the exchange ended before the stream did; None: properly."""
         if kind == spool.CLOSED:
             return "incomplete", body.decode()
         if kind == spool.BROKEN:
             code, stage = spool.BROKEN_BODY.unpack(body)
-            connecting = stage == spool.STAGE_CONNECT
-            return "failed", _CONNECT_REASONS.get(code, "ConnectFailed") if connecting else "Reset"
+            if stage == spool.STAGE_CONNECT:
+                return "failed", _CONNECT_REASONS.get(code, "ConnectFailed")
+            return "failed", _BREAK_REASONS.get(code, "Reset")
         wrong = _first((self._head is None, "ClosedBeforeAnswer"), (not self._whole(kind), "Truncated"))
         return ("failed", wrong) if wrong is not None else None
 

@@ -7,7 +7,8 @@ import errno
 import select
 import socket
 
-from goodput.runner.load.connection import IDLE, Address, Connection, open_connection
+from goodput.runner.load.connection import IDLE, Address, Connection, open_socket
+from goodput.runner.load.tls import TlsClient, TlsConnection
 
 IDLE_NS = 3_500_000_000  # uvicorn closes an idle connection after 5 s; a request must not meet that
 CONNECT_NS = 10_000_000_000
@@ -28,19 +29,24 @@ class Pool:
         highest: most that were open at once.
     """
 
-    def __init__(self, poll: select.epoll, where: Address, *, spare: int, kernel_stamps: bool) -> None:
+    def __init__(
+        self, poll: select.epoll, where: Address, *, spare: int, kernel_stamps: bool, tls: TlsClient | None = None
+    ) -> None:
         self.by_descriptor: dict[int, Connection] = {}
         self.highest = 0
         self._poll = poll
         self._where = where
         self._spare = spare
         self._kernel_stamps = kernel_stamps
+        self._tls = tls
         self._idle: list[Connection] = []  # the most recently used last
         self._connecting: set[Connection] = set()
 
     def open(self, now_ns: int) -> Connection:
         """A new connection, still connecting. Raises `OSError`."""
-        connection = open_connection(self._where, now_ns, kernel_stamps=self._kernel_stamps)
+        sock = open_socket(self._where, kernel_stamps=self._kernel_stamps)
+        tls = self._tls
+        connection = Connection(sock, now_ns) if tls is None else TlsConnection(sock, now_ns, tls, self._poll)
         self.by_descriptor[connection.descriptor] = connection
         self._connecting.add(connection)
         self._poll.register(connection.descriptor, select.EPOLLOUT)
@@ -57,12 +63,20 @@ class Pool:
         return None
 
     def connected(self, connection: Connection) -> int:
-        """The connection is writable for the first time: 0, or the errno of why it is not one."""
+        """The connection is writable for the first time: 0, or the errno of why it is not one.
+
+        With TLS it is `connected` only when hands are shaken; then it is writable for the first time once more.
+        """
         code = connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        try:
+            established = code == 0 and connection.established()
+        except OSError as error:
+            return error.errno or errno.EPROTO
         if code == 0:
+            self._poll.modify(connection.descriptor, select.EPOLLIN)
+        if established:
             self._connecting.discard(connection)
             connection.connected = True
-            self._poll.modify(connection.descriptor, select.EPOLLIN)
             if connection.request == IDLE:
                 self._idle.append(connection)
         return code
@@ -87,7 +101,7 @@ class Pool:
         self._connecting.discard(connection)
         if connection.request == IDLE and connection in self._idle:
             self._idle.remove(connection)
-        connection.sock.close()  # also takes it out of the epoll
+        connection.close()
 
     def refresh(self, now_ns: int) -> list[Connection]:
         """Give up what idles too long, connect ahead; returns the busy ones whose connecting takes too long."""

@@ -190,6 +190,8 @@ class LoadRun:
             drain_ns=drain,
             spare_connections=min(MAX_SPARE, MIN_SPARE + round(self._ahead() / self._processes)),
             burst=load.arrival == "burst",
+            tls=self._target.tls,
+            ca_file=self._target.ca_file,
         )
 
     def _ahead(self) -> float:

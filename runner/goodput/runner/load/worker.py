@@ -27,6 +27,7 @@ from goodput.runner.load.hot import HotLoop
 from goodput.runner.load.job import BODIES, ENTRIES, End, Job, Live, sent_file, spool_file
 from goodput.runner.load.pool import Pool
 from goodput.runner.load.timer import Timer
+from goodput.runner.load.tls import TlsClient
 
 NICE = -10
 READY = b"+"  # on standard output
@@ -36,9 +37,10 @@ _CONTROL = 0  # standard input
 def request_head(job: Job, headers: dict[str, str]) -> bytes:
     """The head of every request, with ``%d`` for the body's length."""
     host = f"[{job.host}]" if ":" in job.host else job.host
+    port = "" if job.port == (443 if job.tls else 80) else f":{job.port}"
     lines = [
         f"POST {job.path} HTTP/1.1",
-        f"Host: {host}:{job.port}",
+        f"Host: {host}{port}",
         "Content-Type: application/json",
         "Accept: text/event-stream",
         "Accept-Encoding: identity",
@@ -58,7 +60,13 @@ def run(folder: Path, index: int) -> None:
     live = Live(folder, job.processes)
     arrivals: Arrivals = OpenLoop(job, folder, index) if job.concurrency is None else ClosedLoop(job, live, index)
     poll = select.epoll()
-    pool = Pool(poll, resolve(job.host, job.port), spare=job.spare_connections, kernel_stamps=kernel_stamps)
+    pool = Pool(
+        poll,
+        resolve(job.host, job.port),
+        spare=job.spare_connections,
+        kernel_stamps=kernel_stamps,
+        tls=TlsClient(job.host, job.ca_file) if job.tls else None,
+    )
     bodies = Bodies(folder / BODIES, folder / ENTRIES, job.first_recycled)
     with (
         (folder / spool_file(index)).open("wb", buffering=0) as spool,

@@ -57,11 +57,15 @@ def run_cell(tmp_path: Path) -> RunCell:
         processes: int = 1,
         endpoint: Endpoint = "completions",
         replayed: Times | None = None,
+        url: str | None = None,
+        ca: Path | None = None,
     ) -> CellRecords:
         nonlocal cells
         cells += 1
         plan = PlannedLoad(load=load, seed=11, lead_in_seconds=lead_in, drain_seconds=drain)
-        target = Target.of(f"http://127.0.0.1:{port}", "golden", endpoint, {"Authorization": "Bearer k"})
+        where = url or f"http://127.0.0.1:{port}"
+        ca_file = None if ca is None else str(ca)
+        target = Target.of(where, "golden", endpoint, {"Authorization": "Bearer k"}, ca_file=ca_file)
         folder = tmp_path / f"cell{cells}"
         cell = LoadRun(plan, target, Numbered(), folder, processes=processes, replayed=replayed)
         cell.start()

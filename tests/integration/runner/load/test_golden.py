@@ -13,6 +13,7 @@ from goodput.analysis.schema import Endpoint, Load
 
 if TYPE_CHECKING:
     from bench.golden.process import Golden
+    from tests.integration.conftest import Authority, Fronts
     from tests.integration.runner.load.conftest import RunCell, StartGolden
 
     from goodput.runner.load.run import CellRecords
@@ -63,12 +64,19 @@ LENGTH_UNKNOWN = {name for name, reason in REASONS.items() if reason == "LengthU
 TOLD = {"usage at the end too large": ASKED + 5, "usage at the end too small": ASKED - 1}  # the server's word is all
 
 
-def run(golden: StartGolden, run_cell: RunCell, endpoint: Endpoint, processes: int) -> tuple[Golden, CellRecords]:
+def run(
+    golden: StartGolden,
+    run_cell: RunCell,
+    endpoint: Endpoint,
+    processes: int,
+    tls: tuple[Fronts, Authority] | None = None,
+) -> tuple[Golden, CellRecords]:
     script = catalogue(endpoint, match="req" if endpoint == "chat" else "prompt")
     server = golden(script)
     count = len(script.requests)
     load = Load(prompt_tokens=4, output_tokens=ASKED, arrival="constant", request_rate=100, window_requests=count)
-    return server, run_cell(server.port, load, drain=2.0, processes=processes, endpoint=endpoint)
+    over = {} if tls is None else {"url": tls[0](server.port).url, "ca": tls[1].ca}
+    return server, run_cell(server.port, load, drain=2.0, processes=processes, endpoint=endpoint, **over)
 
 
 def tokens(case: Case) -> int | None:
@@ -82,7 +90,15 @@ def tokens(case: Case) -> int | None:
 def test_nothing_differs_from_the_truth(
     golden: StartGolden, run_cell: RunCell, endpoint: Endpoint, processes: int
 ) -> None:
-    server, cell = run(golden, run_cell, endpoint, processes)
+    judge(*run(golden, run_cell, endpoint, processes), endpoint)
+
+
+def test_nor_does_it_over_tls(golden: StartGolden, run_cell: RunCell, fronts: Fronts, authority: Authority) -> None:
+    judge(*run(golden, run_cell, "completions", 1, (fronts, authority)), "completions")
+
+
+def judge(server: Golden, cell: CellRecords, endpoint: Endpoint) -> None:
+    """Every record against what the server says that it did."""
     cases = catalogue(endpoint).requests
     rows = cell.requests.to_pylist()[: len(cases)]
     failures = {case.name for case in cases if case.verdict == "failure"}

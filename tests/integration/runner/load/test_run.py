@@ -343,9 +343,19 @@ def test_chat_sends_fitted_text(golden: StartGolden, tmp_path: Path) -> None:
 def test_targets() -> None:
     target = Target.of("http://[::1]:8000/base/v1/", "m", "completions")
     assert (target.host, target.port, target.path) == ("::1", 8000, "/base/v1/completions")
-    for url in ("https://host", "ftp://host", "http://", "http://host:99999"):
-        with pytest.raises(TargetError):
+    secure = Target.of("https://host", "m", "chat", ca_file="/ca.pem")
+    assert (secure.port, secure.tls, secure.ca_file, secure.origin) == (443, True, "/ca.pem", "https://host:443")
+    for url in (
+        "ftp://host",
+        "http://",
+        "https://",
+        "http://host:99999",
+        "https://u:secret@host",
+        "http://h/?k=secret",
+    ):
+        with pytest.raises(TargetError) as caught:
             Target.of(url, "m", "completions")
+        assert "secret" not in str(caught.value)
     assert "secret" not in repr(Target.of("http://h", "m", "chat", {"Authorization": "secret"}))
 
 
