@@ -373,6 +373,7 @@ class Provenance(Document):
     gpu: str | None = None
     gpu_uuid: str | None = None
     node: str | None = None
+    url: str | None = None  # of an external server, which holds no user and no password
     resolved: dict[str, str] = Field(default_factory=dict)  # scheduler config as the server resolved it
     goodput_version: str | None = None
 

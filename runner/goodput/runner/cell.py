@@ -37,6 +37,7 @@ from goodput.runner.workload import random_workload
 WATCH_SECONDS = 0.2
 ALIVE_SECONDS = 2.0  # between looks at a running cell's server: a dead one need not be loaded to the end
 STOP_SECONDS = 15.0  # for the load client to close what is open
+EXTERNAL_CACHE = "external server: its prefix cache was not reset, and hits in it are not judged"
 _log = logging.getLogger(__name__)
 _STEPS: dict[str, Literal["lead-in", "measuring", "draining"]] = {
     "lead-in": "lead-in",
@@ -103,7 +104,7 @@ def measure(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> tuple[CellRe
 
 def _ready(bench: Bench) -> Opening:
     """Empty prefix cache, nothing running, nothing waiting."""
-    warnings = _reset(bench) if bench.plan.server.resettable else ()
+    warnings = (EXTERNAL_CACHE,) if bench.plan.server.external else _reset(bench)
     snapshot = wait_idle(bench.snapshot, bench.stop)
     expected = bench.server_start_time
     if expected is not None and snapshot.start_time is not None and snapshot.start_time != expected:

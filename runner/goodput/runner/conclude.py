@@ -134,7 +134,7 @@ def _facts(plan: TrialPlan, planned: PlannedLoad, opening: Opening, closing: Clo
         client=records.client,
         server=None,
         open_loop=planned.load.open_loop,
-        fresh_prompts=plan.server.resettable,
+        fresh_prompts=not plan.server.external,
         window_opened=records.window_opened,
         prompt_drift=records.prompt_drift_ratio,
         lag_seconds=lag_seconds(planned.load, records),

@@ -17,7 +17,8 @@ OUTCOME_BYTES = 3500  # the kubelet keeps the last 4,096 bytes of a termination 
 class ServerFacts(Document):
     """The server of this trial, as the driver sees it."""
 
-    url: str  # of the API and of /metrics: pod IP and port; nothing else answers there
+    url: str  # of the API and of /metrics: pod IP and port, where nothing else answers; or of an external server
+    external: bool = False  # it is the user's: no reset, no prefix check, and it may have served before
     pod_uid: str | None = None
     image: str | None = None
     image_digest: str | None = None
@@ -27,7 +28,7 @@ class ServerFacts(Document):
     start_seconds: float | None = None  # started → Ready
     compile_cache: Literal["hit", "miss"] | None = None  # as the log says it
     api_key_env: str | None = None  # name of the variable that holds the key
-    resettable: bool = True  # False for `external`: no reset, no prefix check
+    ca_file: str | None = None  # PEM of the only authorities to trust; None: the system's store
     expects: dict[str, str] = Field(default_factory=dict)  # flags that must be resolved as asked
 
 
@@ -94,6 +95,7 @@ class Outcome(Document):
     valid: int  # cells that have a result now, whoever measured them
     open: tuple[OpenCell, ...] = Field(default=(), alias="not", serialization_alias="not")
     more: int = 0  # open cells that did not fit
+    why: str = ""  # what ended the trial early, in words
     lost: int = 0  # measured cells that could not be stored in time
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -104,7 +106,10 @@ class Outcome(Document):
         return self.valid == self.planned
 
     def message(self) -> str:
-        """At most `OUTCOME_BYTES` of JSON: cells are dropped from the end and counted in ``more``."""
+        """At most `OUTCOME_BYTES` of JSON: cells are dropped from the end and counted in ``more``.
+
+        ``why`` must be short enough to fit without them.
+        """
         for keep in range(len(self.open), -1, -1):
             short = self.model_copy(update={"open": self.open[:keep], "more": self.more + len(self.open) - keep})
             text = short.model_dump_json(by_alias=True)

@@ -32,11 +32,42 @@ class ServerGoneError(RunnerError):
     """
 
     reason = "ServerGone"
-    outcome = "not_run"
+    outcome: Literal["void", "failed", "not_run"] = "not_run"
 
     def __init__(self, message: str, *, slow: bool = False) -> None:
         super().__init__(message)
         self.slow = slow
+
+
+class UnreachableError(ServerGoneError):
+    """Nothing answers at an external server's address."""
+
+    reason = "Unreachable"
+
+
+class TlsFailedError(ServerGoneError):
+    """No TLS connection comes about."""
+
+    reason = "TlsFailed"
+    outcome = "failed"
+
+
+class TlsUntrustedError(TlsFailedError):
+    """The certificate is of no authority that is trusted."""
+
+    reason = "TlsUntrusted"
+
+
+class TlsHostnameError(TlsFailedError):
+    """The certificate is for another host."""
+
+    reason = "TlsHostname"
+
+
+class TlsExpiredError(TlsFailedError):
+    """The certificate has expired, or is not valid yet."""
+
+    reason = "TlsExpired"
 
 
 class ServerRestartedError(RunnerError):
@@ -58,6 +89,24 @@ class RequestRefusedError(RunnerError):
 
     reason = "RequestRefused"
     outcome = "failed"
+
+
+class KeyRefusedError(RequestRefusedError):
+    """The server does not take the API key."""
+
+    reason = "KeyRefused"
+
+
+class KeyExpiredError(KeyRefusedError):
+    """The server says that the API key has expired."""
+
+    reason = "KeyExpired"
+
+
+class NotOpenAiError(RequestRefusedError):
+    """Something answers that is no OpenAI endpoint."""
+
+    reason = "NotOpenAi"
 
 
 class TokensError(RunnerError):

@@ -80,7 +80,8 @@ def _ceiling() -> float | None:
 
 def _target(plan: TrialPlan, server: Server) -> Target:
     try:
-        return Target.of(plan.server.url, plan.served_model, plan.endpoint, server.headers)
+        facts = plan.server
+        return Target.of(facts.url, plan.served_model, plan.endpoint, server.headers, ca_file=facts.ca_file)
     except TargetError as error:
         raise PlanError(str(error)) from error
 
@@ -89,7 +90,7 @@ def _claim(around: Surroundings, memory: Memory | None, began: float) -> Memory:
     """Make sure that the server is fresh (first runner) or the same (later one)."""
     snapshot = read(around.server.metrics)
     if memory is None:
-        if snapshot.served and around.plan.config.kind != "external":
+        if snapshot.served and not around.plan.server.external:
             raise RunnerLostError("the server has served requests before, and no spool tells which")
         memory = Memory(began_unix=began, server_start_time=snapshot.start_time)
         around.spool.remember(memory)

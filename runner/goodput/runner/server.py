@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,17 +11,19 @@ import httpx
 
 from goodput.analysis.schema import Endpoint
 from goodput.runner.contract import ServerFacts
-from goodput.runner.errors import PlanError, RequestRefusedError, ServerGoneError
-from goodput.runner.page import Page, get_page, unanswered
+from goodput.runner.errors import PlanError, ServerGoneError
+from goodput.runner.load.tls import client_context
+from goodput.runner.page import Page, get_page
+from goodput.runner.refusals import broken, refused, without_key
 
 _MISSING = frozenset({404, 405, 501})
-_BODY_IN_MESSAGES = 300
 
 
 class Server:
     """Calls to one server address. Not shared between threads; use `sibling` for another one.
 
-    Raises from every call: `ServerGoneError` where nothing answers, or a 5xx does.
+    Raises from every call: `ServerGoneError` where nothing answers, or a 5xx does; one of its kinds where the
+    certificate is not to be trusted or an external server cannot be reached.
     """
 
     def __init__(self, facts: ServerFacts, *, model: str, timeout_seconds: float = 10.0) -> None:
@@ -29,7 +32,13 @@ class Server:
         self.headers = authorization(facts)
         self._timeout_seconds = timeout_seconds
         # Proxy variables of the environment must not come between runner and server.
-        self._client = httpx.Client(base_url=facts.url, headers=self.headers, timeout=timeout_seconds, trust_env=False)
+        self._client = httpx.Client(
+            base_url=facts.url.rstrip("/").removesuffix("/v1"),
+            headers=self.headers,
+            timeout=timeout_seconds,
+            trust_env=False,
+            verify=verification(facts),
+        )
 
     def sibling(self, *, timeout_seconds: float | None = None) -> Server:
         """The same server over connections of its own."""
@@ -59,7 +68,12 @@ class Server:
 
     def metrics(self) -> Page:
         """``GET /metrics``. Neither a page that trickles in nor a huge one holds the caller up."""
-        return get_page(self._client, "/metrics", timeout_seconds=self._timeout_seconds)
+        try:
+            return get_page(self._client, "/metrics", timeout_seconds=self._timeout_seconds)
+        except ServerGoneError as error:
+            if isinstance(error.__cause__, httpx.HTTPError):
+                raise self._broken("GET /metrics", error.__cause__) from error
+            raise
 
     def tokenize(
         self, *, prompt: str | None = None, messages: Sequence[Mapping[str, str]] | None = None
@@ -86,27 +100,46 @@ class Server:
 
         Raises:
             RequestRefusedError: it was not answered with a choice; the message has the answer's beginning.
+            ServerMismatchError: the model is not served.
         """
         path, body = completion(endpoint, self.model, text)
         try:
             answer = self._client.post(path, json=body, timeout=max(60.0, self._timeout_seconds))
         except httpx.HTTPError as error:
-            raise unanswered(error, f"POST {path}") from error
-        if answer.status_code >= 500:
-            raise ServerGoneError(f"POST {path}: {answer.status_code} {answer.text[:_BODY_IN_MESSAGES]}")
+            raise self._broken(f"POST {path}", error) from error
         if answer.status_code != 200 or not _object(answer).get("choices"):
-            raise RequestRefusedError(f"POST {path}: {answer.status_code} {answer.text[:_BODY_IN_MESSAGES]}")
+            text = without_key(answer.text, self.headers)
+            raise refused(f"POST {path}", answer.status_code, text, self.model)
 
     def _call(self, method: str, path: str, **options: Any) -> httpx.Response | None:
         try:
             answer = self._client.request(method, path, **options)
         except httpx.HTTPError as error:
-            raise unanswered(error, f"{method} {path}") from error
+            raise self._broken(f"{method} {path}", error) from error
         if answer.status_code in _MISSING:
             return None
         if answer.status_code >= 500:
             raise ServerGoneError(f"{method} {path}: {answer.status_code}")
         return answer if answer.is_success else None
+
+    def _broken(self, what: str, error: httpx.HTTPError) -> ServerGoneError:
+        base = self._client.base_url  # netloc has no user and no password
+        return broken(what, f"{base.scheme}://{base.netloc.decode()}", error, external=self.facts.external)
+
+
+def verification(facts: ServerFacts) -> ssl.SSLContext | bool:
+    """How certificates are verified; False for http, which has none.
+
+    Raises:
+        PlanError: the authority's file cannot be read.
+    """
+    if not facts.url.startswith("https:"):
+        return False
+    try:
+        return client_context(facts.ca_file)
+    except OSError as error:
+        message = f"the certificate authority in {facts.ca_file} (external.caSecretRef) cannot be read: {error}"
+        raise PlanError(message) from error
 
 
 def authorization(facts: ServerFacts) -> dict[str, str]:
@@ -117,9 +150,11 @@ def authorization(facts: ServerFacts) -> dict[str, str]:
     """
     if facts.api_key_env is None:
         return {}
-    key = os.environ.get(facts.api_key_env)
+    key = os.environ.get(facts.api_key_env, "").strip()  # Secrets made from files end with a line end
     if not key:
-        raise PlanError(f"the environment variable {facts.api_key_env} (API key of the server) is not set")
+        raise PlanError(f"the environment variable {facts.api_key_env} (external.apiKeySecretRef) is not set")
+    if not key.isascii() or not key.isprintable():
+        raise PlanError(f"the key in {facts.api_key_env} (external.apiKeySecretRef) has bytes that no header can carry")
     return {"Authorization": f"Bearer {key}"}
 
 

@@ -25,6 +25,7 @@ from goodput.runner.status import Board
 from goodput.runner.stop import Stop
 
 STORE_RETRY_SECONDS = 3.0
+WHY_CHARACTERS = 600
 _log = logging.getLogger(__name__)
 
 
@@ -169,13 +170,15 @@ class Trial:
             else:
                 error = aborted or RunnerError()
                 still_open.append(OpenCell(load=load_id, outcome=error.outcome, reason=error.reason))
-        return Outcome(planned=len(self._plan.loads), valid=valid, open=tuple(still_open), lost=lost)
+        why = "" if aborted is None else str(aborted)[:WHY_CHARACTERS]
+        return Outcome(planned=len(self._plan.loads), valid=valid, open=tuple(still_open), lost=lost, why=why)
 
 
 def refused(plan: TrialPlan, error: RunnerError) -> Outcome:
     """The outcome of a trial that could not even begin."""
     cells = (OpenCell(load=entry.load.id, outcome=error.outcome, reason=error.reason) for entry in plan.loads)
-    return Outcome(planned=len(plan.loads), valid=0, open=tuple(cells))
+    why = str(error)[:WHY_CHARACTERS]
+    return Outcome(planned=len(plan.loads), valid=0, open=tuple(cells), why=why)
 
 
 def connect(plan: TrialPlan) -> Store:

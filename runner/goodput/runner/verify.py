@@ -62,6 +62,7 @@ def _provenance(
         gpu=_text(system, "nvidia_gpu_models"),
         gpu_uuid=facts.gpu_uuid,
         node=facts.node,
+        url=facts.url if facts.external else None,
         resolved=resolved,
         goodput_version=goodput_version(),
     )

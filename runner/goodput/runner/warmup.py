@@ -15,6 +15,7 @@ from goodput.runner.errors import RequestRefusedError, ServerGoneError
 from goodput.runner.load.prompts import BodyWriter, PromptSource, TextSource
 from goodput.runner.load.target import Target
 from goodput.runner.load.tls import client_context
+from goodput.runner.refusals import without_key
 from goodput.runner.steady import steady
 from goodput.runner.stop import Stop
 
@@ -145,7 +146,8 @@ class _Loop:
         try:
             async with client.stream("POST", self._path, content=body, headers=headers) as answer:
                 if answer.status_code != 200:
-                    text = (await answer.aread()).decode("utf-8", errors="replace")[:300]
+                    text = (await answer.aread()).decode("utf-8", errors="replace")
+                    text = without_key(text, self._target.headers)[:300]
                     raise RequestRefusedError(f"POST {self._path}: {answer.status_code} {text}")
                 async for _ in answer.aiter_raw():
                     last = time.monotonic()

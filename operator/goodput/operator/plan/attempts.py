@@ -52,7 +52,10 @@ def judge(trial: Trial) -> tuple[End, Failure | None]:
 
 def _of_open_cells(outcome: Outcome) -> tuple[End, Failure]:
     """The gravest of the open cells decides: deterministic, then transient, then disruption."""
-    ends = {_end(cell.reason): Failure(cell.reason, reasons.text(cell.reason)) for cell in reversed(outcome.open)}
+    said = outcome.why
+    ends = {
+        _end(cell.reason): Failure(cell.reason, said or reasons.text(cell.reason)) for cell in reversed(outcome.open)
+    }
     for end in ("deterministic", "transient"):
         if end in ends:
             return end, ends[end]
