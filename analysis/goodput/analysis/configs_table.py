@@ -29,6 +29,7 @@ PROVENANCE = (
     "gpu",
     "gpu_uuid",
     "node",
+    "url",
     "goodput_version",
 )
 IDS: Columns = {"config": TEXT, "engine": TEXT, "kind": TEXT}

@@ -74,6 +74,11 @@ class AnalysisResult:
         return self._planned_by_point.get((config, load), ())
 
     @property
+    def external(self) -> bool:
+        """Some server was not started by the sweep: its blocks are repetitions on it, not server starts."""
+        return any(config.kind == "external" for config in self.spec.configs)
+
+    @property
     def synthetic(self) -> bool:
         """Nothing of it was measured on a real server."""
         return self.spec.evidence == "synthetic"

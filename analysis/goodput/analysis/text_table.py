@@ -13,6 +13,7 @@ from goodput.analysis.words import explain, headline, number, per_cent
 HEADER = ("config", "load", "blocks", "goodput/s", "95 %", "attained", "TTFT p95", "TPOT p95", "tokens/s", "state")
 RIGHT = {2, 3, 4, 5, 6, 7, 8}
 SYNTHETIC = "SYNTHETIC: from a simulated engine, not measured on a real server"
+EXTERNAL = "external server: blocks are repetitions on it, not server starts; intervals do not cover another start"
 
 
 def format_table(result: AnalysisResult) -> str:
@@ -24,7 +25,7 @@ def format_table(result: AnalysisResult) -> str:
     rows = goodput_table(result).to_pylist()
     lines = [HEADER, *(_line(result, row) for row in rows)]
     title = f"{result.spec.namespace}/{result.spec.name}  {result.spec.model}"
-    mark = [SYNTHETIC] if result.synthetic else []
+    mark = [*([SYNTHETIC] if result.synthetic else []), *([EXTERNAL] if result.external else [])]
     return "\n".join([title, *mark, "", *_aligned(lines), "", headline(result), explain(result)])
 
 

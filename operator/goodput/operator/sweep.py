@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from goodput.analysis import ids
 from goodput.analysis.schema import Config, Evidence, Load, SpecDocument
+from goodput.operator.spec.external import address
 
 if TYPE_CHECKING:
     from goodput.operator.spec.models import EngineSpec, SweepSpec
@@ -127,6 +128,10 @@ class Sweep:
     def engines(self) -> dict[str, EngineSpec]:
         """Engines by name."""
         return {engine.name: engine for engine in self.spec.engines}
+
+    def address(self, config: str) -> str | None:
+        """The external server of a config, None where one is started. Trials at one address never overlap."""
+        return address(self.engines[self.by_id[config].engine])
 
     def order(self, block: str) -> tuple[str, ...]:
         """Config ids of a block in their random order, drawn from the workload's seed."""

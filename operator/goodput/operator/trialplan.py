@@ -27,9 +27,11 @@ def trial_plan(sweep: Sweep, trial: TrialId, facts: ServerFacts) -> TrialPlan:
     """The whole plan of one server lifetime.
 
     Seeds depend on block and load alone (common random numbers): a config or an attempt does not change what
-    is sent. ``facts.expects`` is set here: every flag of the config must be resolved as asked.
+    is sent; but an external server may have cached what was sent to it before (`_salt`). ``facts.expects`` is set
+    here: every flag of the config must be resolved as asked.
     """
     spec, config = sweep.spec, sweep.by_id[trial.config]
+    salt = _salt(sweep, trial)
     token_ids = spec.workload.token_id_range
     return TrialPlan(
         sweep=sweep.folder,
@@ -45,11 +47,11 @@ def trial_plan(sweep: Sweep, trial: TrialId, facts: ServerFacts) -> TrialPlan:
         token_id_range=(token_ids.first, token_ids.last + 1) if token_ids is not None else None,
         warmup_max_seconds=spec.workload.warmup.max_seconds,
         warmup_concurrency=warmup_concurrency(config, sweep.loads),
-        warmup_seed=ids.seed(spec.workload.seed, trial.block, "warmup"),
+        warmup_seed=ids.seed(spec.workload.seed, trial.block, "warmup", salt=salt),
         loads=tuple(
             PlannedLoad(
                 load=step.load,
-                seed=ids.seed(spec.workload.seed, trial.block, step.load.id),
+                seed=ids.seed(spec.workload.seed, trial.block, step.load.id, salt=salt),
                 lead_in_seconds=step.lead_in_seconds,
                 drain_seconds=step.drain_seconds,
             )
@@ -60,6 +62,15 @@ def trial_plan(sweep: Sweep, trial: TrialId, facts: ServerFacts) -> TrialPlan:
         deadline_seconds=sweep.trial_deadline_seconds,
         upload_hold_seconds=UPLOAD_HOLD_SECONDS,
     )
+
+
+def _salt(sweep: Sweep, trial: TrialId) -> str:
+    """An external server's cache outlives sweep and attempt; one that several engines name, each of their trials."""
+    address = sweep.address(trial.config)
+    if address is None:
+        return ""
+    shared = sum(sweep.address(config.id) == address for config in sweep.configs) > 1
+    return "\x1f".join([sweep.uid, str(trial.attempt), *([trial.config] if shared else [])])
 
 
 def _at_once(load: Load) -> int:

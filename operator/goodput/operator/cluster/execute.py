@@ -47,6 +47,8 @@ class Executor:
                 await self._start_analysis(sweep, owner, action)
             case actions.StopRunner(trial):
                 await self._patch("Job", owner, names.runner_name(owner, trial), {"spec": {"parallelism": 0}})
+            case actions.StopServer(trial) if sweep.address(trial.config) is not None:
+                await self._use(owner, trial, None)
             case actions.StopServer(trial):
                 await self._delete("Deployment", owner, names.server_name(owner, trial))
             case actions.DropRunner(trial):
@@ -87,7 +89,16 @@ class Executor:
         await self._create(configmaps.files(owner, name, names.INPUT, {tasks.CANARY_FILE: content}))
         await self._create(tasks.canary_job(sweep, image=sweep.spec.runner.image or self._images.runner))
 
+    async def _use(self, owner: Owner, trial: TrialId, url: str | None) -> None:
+        """Begin to use an external server, or end it: a note in the trial's memory, and nothing else."""
+        change = {"metadata": {"annotations": {names.EXTERNAL: url}}}
+        await self._patch("ConfigMap", owner, names.memory_name(owner, trial), change)
+
     async def _start_server(self, sweep: Sweep, trial: TrialId) -> None:
+        url = sweep.address(trial.config)
+        if url is not None:
+            await self._use(Owner.of(sweep), trial, url)
+            return
         engine = sweep.engines[sweep.by_id[trial.config].engine]
         await self._create(server.server_deployment(sweep, trial, image=engine.image or self._images.engines))
 
@@ -106,6 +117,9 @@ class Executor:
         seen, found = observed.trials[trial], observed.trials[trial].server
         if found is None or found.url is None:
             raise ApiError(f"the server of {trial.name} has no address yet")
+        engine = sweep.engines[sweep.by_id[trial.config].engine]
+        if engine.external is not None:
+            return runner.external_facts(engine.external, found.url, seen.memory.order)
         cache = None
         if sweep.by_id[trial.config].kind == "vllm":
             pod = next((one for one in children.pods if bodies.uid(one) == found.pod_uid), None)

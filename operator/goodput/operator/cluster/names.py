@@ -39,6 +39,7 @@ INPUT: Final = "input"
 # Annotations of a trial's ConfigMap: the trial's memory.
 ORDER: Final = f"{GROUP}/order"
 SERVER_POD: Final = f"{GROUP}/server-pod"
+EXTERNAL: Final = f"{GROUP}/external"  # URL of the server that the trial uses now
 SERVER_RUNNING: Final = f"{GROUP}/server-running"
 SERVER_READY: Final = f"{GROUP}/server-ready"
 SERVER_GONE: Final = f"{GROUP}/server-gone"

@@ -65,13 +65,16 @@ def _trials(children: Children, now: float, texts: Texts) -> dict[TrialId, Trial
     runners = _by_trial(children.pods, names.RUNNER)
     trials: dict[TrialId, Trial] = {}
     for trial, found in _by_trial(children.config_maps, names.MEMORY).items():
+        notes = bodies.annotated(found[0])
         server = observe_server(
             next(iter(deployments.get(trial, ())), None),
             servers.get(trial, ()),
-            expected=bodies.annotated(found[0]).get(names.SERVER_POD),
+            expected=notes.get(names.SERVER_POD),
             now=now,
             logs=texts.logs,
         )
+        if names.EXTERNAL in notes:  # nothing of it is ours: it is there as long as the trial uses it
+            server = Server(state="ready", since=bodies.created(found[0]), url=notes[names.EXTERNAL])
         job = next(iter(jobs.get(trial, ())), None)
         runner = observe_runner(job, runners.get(trial, ()), now=now, texts=texts.refusals, live=texts.live)
         trials[trial] = _with_refusals(Trial(memory.read(found[0]), server, runner), found[0], texts)

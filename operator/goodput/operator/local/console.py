@@ -42,9 +42,10 @@ class Teller:
         """What is about to be done."""
         mark = f"{SYNTHETIC} results from a simulated engine · " if sweep.evidence == "synthetic" else ""
         starts = len(sweep.sequence())
+        kind = "server starts" if any(config.command for config in sweep.configs) else "trials"
         self._view.line(
             f"{mark}{sweep.name}: {len(sweep.configs)} configs × {len(sweep.loads)} loads × {len(sweep.blocks)} blocks"
-            f" = {sweep.planned_cells} cells, {starts} server starts, about {span(sweep.estimate_seconds)}"
+            f" = {sweep.planned_cells} cells, {starts} {kind}, about {span(sweep.estimate_seconds)}"
         )
         self._view.line(f"results: {sweep.results_uri}")
 

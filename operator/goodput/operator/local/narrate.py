@@ -12,7 +12,10 @@ def events(sweep: Sweep, before: Observed, after: Observed) -> Iterator[str]:
     """The lines that a person wants to read."""
     yield from _canary(before, after)
     for trial_id, trial in sorted(after.trials.items(), key=lambda item: item[1].memory.order):
-        yield from (f"{_name(sweep, trial_id)}: {text}" for text in _trial(sweep, before.trials.get(trial_id), trial))
+        name, old = _name(sweep, trial_id), before.trials.get(trial_id)
+        if old is None and trial.memory.ended is None:
+            yield f"{name}: {_start(sweep, trial_id, trial)}"
+        yield from (f"{name}: {text}" for text in _trial(sweep, old, trial))
     for generation, analysis in sorted(after.analyses.items()):
         yield from _analysis(before.analyses.get(generation), analysis)
 
@@ -36,8 +39,6 @@ def _name(sweep: Sweep, trial: TrialId) -> str:
 
 def _trial(sweep: Sweep, before: Trial | None, after: Trial) -> Iterator[str]:
     old, new = None if before is None else before.memory, after.memory
-    if old is None and new.ended is None:
-        yield f"server start {new.order}"
     if new.server_ready is not None and (old is None or old.server_ready is None):
         yield f"ready after {new.server_ready - (new.server_running or new.created):.1f} s"
     load = _load(after)
@@ -46,6 +47,12 @@ def _trial(sweep: Sweep, before: Trial | None, after: Trial) -> Iterator[str]:
         yield f"measuring {labels.get(load, load)}"
     if new.ended is not None and (old is None or old.ended is None):
         yield _end(after)
+
+
+def _start(sweep: Sweep, trial_id: TrialId, trial: Trial) -> str:
+    url = sweep.address(trial_id.config) if trial_id.config in sweep.by_id else None
+    order = trial.memory.order
+    return f"server start {order}" if url is None else f"trial {order}, on the server at {url}"
 
 
 def _load(trial: Trial) -> str | None:

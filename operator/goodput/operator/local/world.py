@@ -14,8 +14,9 @@ import httpx
 from goodput.operator import actions as do
 from goodput.operator.actions import Action
 from goodput.operator.classify import compile_cache
-from goodput.operator.local import commands, layout, logs, memories, tasks
+from goodput.operator.local import commands, external, layout, logs, memories, tasks
 from goodput.operator.local.errors import StartError
+from goodput.operator.local.external import ExternalServer
 from goodput.operator.local.layout import Layout
 from goodput.operator.local.processes import start
 from goodput.operator.local.runners import LocalRunner
@@ -35,7 +36,7 @@ class World:
         self.sweep = sweep
         self.folders = folders
         self.memories: dict[TrialId, Memory] = memories.load(folders)
-        self._servers: dict[TrialId, LocalServer] = {}
+        self._servers: dict[TrialId, LocalServer | ExternalServer] = {}
         self._runners: dict[TrialId, LocalRunner] = {}
         self._canary: Running | None = None
         self._analyses: dict[int, Running] = {}
@@ -145,6 +146,9 @@ class World:
         return {**self._analysis_ends, **running}
 
     def _start_server(self, trial: TrialId) -> None:
+        if self.sweep.address(trial.config) is not None:
+            self._servers[trial] = self._external(trial)
+            return
         folder, port = self.folders.trial(trial), commands.free_port()
         now = time.time()
         try:
@@ -157,15 +161,32 @@ class World:
         else:
             self._servers[trial] = LocalServer(folder, port, now, child, self._client)
 
+    def _external(self, trial: TrialId) -> ExternalServer:
+        """A server that is only used; one for which a key or an authority is missing here has failed."""
+        url, now = self.sweep.address(trial.config) or "", time.time()
+        try:
+            self._facts(trial, url)
+        except StartError as error:
+            return ExternalServer(url, now, Failure("ContainerConfigError", str(error)))
+        return ExternalServer(url, now)
+
+    def _facts(self, trial: TrialId, url: str) -> ServerFacts:
+        """Of an external server. Raises `StartError`."""
+        engine = self.sweep.engines[self.sweep.by_id[trial.config].engine]
+        return external.facts(engine, url, self.memories[trial].order)
+
     def _start_runner(self, trial: TrialId) -> None:
         folder, server, port = self.folders.trial(trial), self._servers[trial], commands.free_port()
-        facts = ServerFacts(
-            url=server.url,
-            node=platform.node() or None,
-            order=self.memories[trial].order,
-            start_seconds=None if server.ready is None else server.ready - server.since,
-            compile_cache=compile_cache(layout.read_text(folder.server_log)),
-        )
+        if isinstance(server, ExternalServer):
+            facts = self._facts(trial, server.url)
+        else:
+            facts = ServerFacts(
+                url=server.url,
+                node=platform.node() or None,
+                order=self.memories[trial].order,
+                start_seconds=None if server.ready is None else server.ready - server.since,
+                compile_cache=compile_cache(layout.read_text(folder.server_log)),
+            )
         layout.write(folder.plan, trial_plan(self.sweep, trial, facts).to_json())
         now = time.time()
         try:

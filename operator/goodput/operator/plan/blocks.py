@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from goodput.operator.actions import Action, Remember
-from goodput.operator.plan.attempts import Pair, holds_slot, last_order
+from goodput.operator.observed import Trial
+from goodput.operator.plan.attempts import Pair, holds_slot, last_order, runner_active
 from goodput.operator.plan.view import View
+from goodput.operator.sweep import TrialId
 
 
 def blocks(view: View) -> Iterator[tuple[str, tuple[Pair, ...]]]:
@@ -34,8 +36,27 @@ def new_trials(view: View) -> Iterator[Action]:
     if view.policy.max_trials is not None:
         free = min(free, view.policy.max_trials - len(trials))
     order = last_order(tuple(trials.values()))
-    for number, pair in enumerate(candidates(view)[: max(0, free)], start=1):
+    for number, pair in enumerate(_free_of_others(view)[: max(0, free)], start=1):
         yield Remember(pair.next, order + number)
+
+
+def _free_of_others(view: View) -> list[Pair]:
+    """Candidates but those whose external server is in use, or is another candidate's: one trial at a time there."""
+    trials = view.observed.trials.items()
+    used = {view.sweep.address(trial_id.config) for trial_id, trial in trials if _uses_server(view, trial_id, trial)}
+    free: list[Pair] = []
+    for pair in candidates(view):
+        address = view.sweep.address(pair.config)
+        if address is None or address not in used:
+            free.append(pair)
+            used.add(address)
+    return free
+
+
+def _uses_server(view: View, trial_id: TrialId, trial: Trial) -> bool:
+    """A runner that was told to go may still send, whatever became of its slot; one that only uploads does not."""
+    sends = runner_active(trial) and trial.memory.released is None
+    return trial_id.config in view.sweep.by_id and (holds_slot(trial) or sends)
 
 
 def ended_blocks(view: View) -> tuple[str, ...]:

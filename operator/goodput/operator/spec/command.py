@@ -25,8 +25,11 @@ def server_command(
 ) -> tuple[str, ...]:
     """Words of the server's command line; ``flags`` are a config's effective flags in normal spelling.
 
-    ``host`` is the address to listen on; without it the engine's default, all addresses.
+    External servers are not started: no words. ``host`` is the address to listen on; without it the engine's
+    default, all addresses.
     """
+    if engine.kind == "external":
+        return ()
     words = [*_PROGRAMS[engine.kind], model.name, option("served_model_name"), model.served]
     if engine.kind == "vllm" and model.revision:
         words += [option("revision"), model.revision]

@@ -15,7 +15,7 @@ from goodput.operator.spec.base import (
     SecretKeyRef,
     Tolerations,
 )
-from goodput.operator.spec.scalars import HTTP_PATTERN, FlagValue, ObjectName, Quantity, Seconds, ShortName, Text
+from goodput.operator.spec.scalars import SERVER_PATTERN, FlagValue, ObjectName, Quantity, Seconds, ShortName, Text
 
 Flags = Annotated[dict[str, FlagValue], Field(max_length=64)]
 
@@ -75,11 +75,18 @@ class CompileCache(Part):
 class External(Part):
     """A server that runs already and is not started by the sweep."""
 
-    url: Annotated[str, Field(max_length=2048, pattern=HTTP_PATTERN)] = Field(
-        description="Base URL of the server, without /v1."
+    url: Annotated[str, Field(max_length=2048, pattern=SERVER_PATTERN)] = Field(
+        description="Base URL of the server, without /v1. Proxies are not used."
     )
-    api_key_secret_ref: SecretKeyRef | None = Field(default=None, description="Key sent as a bearer token.")
-    ca_secret_ref: SecretKeyRef | None = Field(default=None, description="Certificate authority to trust, as PEM.")
+    api_key_secret_ref: SecretKeyRef | None = Field(
+        default=None,
+        description="Key sent as a bearer token. On one machine it is the value of the variable GOODPUT_<NAME>_<KEY>.",
+    )
+    ca_secret_ref: SecretKeyRef | None = Field(
+        default=None,
+        description="Certificate authority to trust in place of the system's, as PEM. On one machine the variable "
+        "GOODPUT_<NAME>_<KEY> holds the file's path.",
+    )
 
 
 class EngineSpec(Part):

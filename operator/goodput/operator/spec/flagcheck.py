@@ -71,6 +71,10 @@ def _unknown(field: str, flag: str, engines: Sequence[EngineSpec]) -> Problem | 
             return Problem(field, MISSING, "is not for a sweep to set", flags.managed[flag])
     if any(flags.kind(flag) for flags in tables.values()):
         return None
+    if all(engine.kind == "external" for engine in engines):
+        return Problem(
+            field, MISSING, "an external server takes no flags", "remove it; set it where that server starts"
+        )
     known = sorted({name for flags in tables.values() for name in flags.kinds})
     near = nearest(flag, known) or nearest(flag.replace("-", "_").lower().removeprefix("no_"), known)
     fix = f"did you mean {near}?" if near else "see the flags of the engine's version"

@@ -39,7 +39,7 @@ def needed_gpus(flags: Mapping[str, str]) -> int:
 
 
 def gpus_of(engine: EngineSpec, flags: Mapping[str, str]) -> int:
-    """GPUs of one config: 0 for simulated engines and where the spec asks for 0 (a server on CPU)."""
-    if engine.kind == "simulated" or explicit_gpus(engine) == 0:
+    """GPUs of one config: 0 for simulated and external engines and where the spec asks for 0 (a server on CPU)."""
+    if engine.kind in ("simulated", "external") or explicit_gpus(engine) == 0:
         return 0
     return needed_gpus(flags)

@@ -106,6 +106,15 @@ SHAPE_RULES = (
         "give its url, or change the kind",
     ),
     Rule(
+        "external-only",
+        "spec.engines[]",
+        "spec.engines[].external",
+        "self.kind != 'external' || !(has(self.image) || has(self.podTemplate) || has(self.runtimeClassName) || "
+        "(has(self.args) && size(self.args) > 0) || (has(self.env) && size(self.env) > 0))",
+        "is a server that is not started: nothing else can be set for it",
+        "remove image, args, env, resources and settings of a pod; set flags where the server is started",
+    ),
+    Rule(
         "env",
         "spec.engines[].env[]",
         "spec.engines[].env[].valueFrom",

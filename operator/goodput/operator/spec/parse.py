@@ -18,6 +18,7 @@ from goodput.operator.spec.scalars import (
     HTTP_PATTERN,
     NAME_PATTERN,
     OBJECT_NAME_PATTERN,
+    SERVER_PATTERN,
     URI_PATTERN,
 )
 
@@ -55,6 +56,10 @@ _PATTERNS = {
     NAME_PATTERN: ("must be lower-case letters, digits and -", "write a name such as vllm-032"),
     OBJECT_NAME_PATTERN: ("is not the name of an object", "use lower-case letters, digits, - and ."),
     HTTP_PATTERN: ("is not a URL", "begin it with http:// or https://"),
+    SERVER_PATTERN: (
+        "is not a server's URL",
+        "write https://HOST:PORT/PATH; a key belongs into apiKeySecretRef, no user, password or query here",
+    ),
 }
 _VALUELESS = ("missing", "extra_forbidden", "too_short", "too_long")
 
@@ -140,7 +145,7 @@ def nearest(word: str, words: Sequence[str]) -> str:
 
 
 def _secret(location: Sequence[str | int]) -> bool:
-    return "env" in location and location[-1] == "value"
+    return ("env" in location and location[-1] == "value") or location[-2:] == ["external", "url"]
 
 
 def _nearest_field(location: Sequence[str | int]) -> str:

@@ -85,13 +85,14 @@ def render_plan(sweep: Sweep) -> str:
 
 def _summary(sweep: Sweep) -> Iterator[str]:
     blocks = len(sweep.blocks)
+    starts = "server starts" if any(config.command for config in sweep.configs) else "trials; nothing is started"
     servers = len(sweep.configs) * blocks + len(sweep.sentinels)
     hours = f", {sweep.estimate_gpu_hours:.2g} GPU hours" if sweep.estimate_gpu_hours else ""
     sentinel = f" + {len(sweep.sentinels)} sentinel starts" if sweep.sentinel else ""
     yield f"sweep {sweep.name} ({sweep.evidence}), results in {sweep.spec.results.uri}/sweep={sweep.folder}"
     yield (
         f"{len(sweep.configs)} configs x {len(sweep.loads)} loads x {blocks} blocks{sentinel} "
-        f"= {sweep.planned_cells} cells in {servers} server starts"
+        f"= {sweep.planned_cells} cells in {servers} {starts}"
     )
     yield f"estimate: {_span(sweep.estimate_seconds)}{hours} with parallelism {sweep.spec.plan.parallelism}"
 
@@ -102,7 +103,8 @@ def _configs(sweep: Sweep) -> Iterator[str]:
         mark = "  (reference)" if config.id == sweep.reference else ""
         gpus = f"  {config.gpus} GPU" if config.gpus else ""
         yield f"  {config.id}  {config.label}{gpus}{mark}"
-        yield f"    {shlex.join(config.command)}"
+        url = sweep.address(config.id)
+        yield f"    {shlex.join(config.command)}" if url is None else f"    runs already: {url}"
 
 
 def _loads(sweep: Sweep) -> Iterator[str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from goodput.operator.spec.errors import MISSING, Problem
+from goodput.operator.spec.external import unusable
 from goodput.operator.spec.messages import RULES
 from goodput.operator.spec.models import ConfigsSpec, EngineSpec, SweepSpec
 from goodput.operator.spec.scalars import FLAG_PATTERN
@@ -56,8 +57,7 @@ def _engine(place: str, engine: EngineSpec, spec: SweepSpec, *, in_cluster: bool
         yield RULES["image"].problem(MISSING, field=f"{place}.image")
     if engine.profile and engine.kind != "simulated":
         yield RULES["profile"].problem(engine.profile, field=f"{place}.profile")
-    if (engine.external is not None) != (engine.kind == "external"):
-        yield RULES["external"].problem(MISSING, field=f"{place}.external")
+    yield from _external(place, engine)
     for number, variable in enumerate(engine.env):
         if (variable.value is None) == (variable.value_from is None):
             yield RULES["env"].problem(MISSING, field=f"{place}.env[{number}].valueFrom")
@@ -67,6 +67,14 @@ def _engine(place: str, engine: EngineSpec, spec: SweepSpec, *, in_cluster: bool
     if engine.startup_timeout_seconds <= 0:
         rule = RULES["positive:spec.engines[].startupTimeout"]
         yield rule.problem("0s", field=f"{place}.startupTimeout")
+
+
+def _external(place: str, engine: EngineSpec) -> Iterator[Problem]:
+    if (engine.external is not None) != (engine.kind == "external"):
+        yield RULES["external"].problem(MISSING, field=f"{place}.external")
+    if engine.kind == "external":
+        for name in unusable(engine):
+            yield RULES["external-only"].problem(MISSING, field=f"{place}.{name}")
 
 
 def _configs(configs: ConfigsSpec) -> Iterator[Problem]:

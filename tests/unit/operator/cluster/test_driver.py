@@ -74,6 +74,25 @@ def test_a_sweep_runs_from_canary_to_tables(make_world: MakeWorld, owner: Owner)
     assert conditions(world)["ResultsCommitted"] == ("True", "TablesWritten")
 
 
+EXTERNAL: dict[str, Any] = {
+    "engines": [
+        {"name": name, "kind": "external", "external": {"url": "https://gateway", "apiKeySecretRef": {"name": "g"}}}
+        for name in ("one", "two")
+    ],
+    "configs": None,
+}
+
+
+def test_an_external_sweep_starts_runners_and_nothing_else(make_world: MakeWorld, owner: Owner) -> None:
+    world = make_world(**EXTERNAL)
+    assert asyncio.run(Operator(world, owner).run()) == "Succeeded"
+    assert not [name for kind, name in world.created if kind == "deployments"]
+    assert sum(name.endswith("-run") for kind, name in world.created if kind == "jobs") == 2
+    for memory in world.of("configmaps", names.MEMORY):
+        assert names.EXTERNAL not in memory["metadata"]["annotations"], "its use has ended"
+        assert '"url":"https://gateway"' in memory["data"]["trial.json"].replace(" ", "")
+
+
 def test_after_the_end_everything_is_deleted(make_world: MakeWorld, owner: Owner) -> None:
     world = make_world()
     asyncio.run(Operator(world, owner).run())

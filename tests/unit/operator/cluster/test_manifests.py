@@ -319,3 +319,23 @@ def test_no_manifest_holds_a_secrets_value(make_sweep: Make, make_vllm: Make) ->
     text = json.dumps(list(everything(sweep, trial)))
     assert '"value": null' not in text
     assert "secretKeyRef" in text
+
+
+def test_key_and_authority_of_an_external_server_are_in_the_runners_pod_alone(make_sweep: Make) -> None:
+    external = {"url": "https://x", "apiKeySecretRef": {"name": "g"}, "caSecretRef": {"name": "g-ca", "key": "crt"}}
+    sweep = make_sweep(engines=[{"name": "g", "kind": "external", "external": external}], configs=None)
+    trial = TrialId("0", sweep.configs[0].id, 1)
+    engine = sweep.engines["g"].external
+    assert engine is not None
+    facts = runner.external_facts(engine, "https://x", 4)
+    plan = trial_plan(sweep, trial, facts)
+    assert (plan.server.api_key_env, plan.server.ca_file) == ("GOODPUT_G_TOKEN", "/ca/ca.pem")
+    spec = pod_spec(runner.runner_job(sweep, trial, plan, image="runner:1"))
+    (container,) = spec["containers"]
+    secret = {"name": "GOODPUT_G_TOKEN", "valueFrom": {"secretKeyRef": {"name": "g", "key": "token"}}}
+    assert secret in container["env"]
+    assert {"name": "ca", "mountPath": "/ca", "readOnly": True} in container["volumeMounts"]
+    source = {"secretName": "g-ca", "items": [{"key": "crt", "path": "ca.pem"}]}
+    assert {"name": "ca", "secret": source} in spec["volumes"]
+    for other in (tasks.canary_job(sweep, image="i"), tasks.analysis_job(sweep, 1, None, [trial], image="i")):
+        assert "GOODPUT_G_TOKEN" not in json.dumps(other)

@@ -142,3 +142,9 @@ class Book:
 @pytest.fixture
 def book() -> Book:
     return Book()
+
+
+@pytest.fixture
+def document() -> dict[str, Any]:
+    """The document that the book's sweep was made from."""
+    return DOCUMENT

@@ -67,6 +67,12 @@ def config_map(name: str, path: str, config_map_name: str, *, optional: bool = F
     return {"name": name, "configMap": source}, {"name": name, "mountPath": path, "readOnly": True}
 
 
+def secret_file(name: str, path: str, secret: str, key: str, file: str) -> tuple[Body, Body]:
+    """One key of a Secret as a read-only file in a folder, and its mount."""
+    source = {"secretName": secret, "items": [{"key": key, "path": file}]}
+    return {"name": name, "secret": source}, {"name": name, "mountPath": path, "readOnly": True}
+
+
 def resources(asked: Resources, defaults: Mapping[str, Mapping[str, str]]) -> Body:
     """Requests and limits: what the user wrote, over the defaults.
 

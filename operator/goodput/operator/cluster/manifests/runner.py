@@ -12,12 +12,16 @@ from goodput.operator.cluster.manifests.base import Body
 from goodput.operator.cluster.manifests.job import Work, job
 from goodput.operator.cluster.names import Owner
 from goodput.operator.plan.limits import RUNNER_BACKSTOP_SECONDS, RUNNER_GRACE_SECONDS
+from goodput.operator.spec.engine import External
+from goodput.operator.spec.external import secret_variable
 from goodput.operator.sweep import LoadStep, Sweep, TrialId
 from goodput.runner import expect
-from goodput.runner.contract import TrialPlan
+from goodput.runner.contract import ServerFacts, TrialPlan
 
 TRIAL_FOLDER: Final = "/trial"
 SPOOL: Final = "/spool"
+CA_FOLDER: Final = "/ca"
+CA_FILE: Final = "ca.pem"
 #: Container restarts, each of which recovers the spool (DESIGN §4.1).
 BACKOFF: Final = 3
 #: Spool: about 300 bytes per read, one read per token (DESIGN §6); a request's prompt about 8 bytes per id.
@@ -43,6 +47,7 @@ def runner_job(sweep: Sweep, trial: TrialId, plan: TrialPlan, *, image: str) -> 
     for kind in ("requests", "limits"):
         resources[kind] = {"ephemeral-storage": str(storage), **resources.get(kind, {})}
     deadline = plan.deadline_seconds + plan.upload_hold_seconds + 2 * RUNNER_BACKSTOP_SECONDS
+    env, volumes = _external(sweep, trial)
     work = Work(
         name=names.runner_name(owner, trial),
         labels=names.labels(owner, names.RUNNER, trial),
@@ -52,7 +57,9 @@ def runner_job(sweep: Sweep, trial: TrialId, plan: TrialPlan, *, image: str) -> 
         volumes=[
             base.config_map("trial", TRIAL_FOLDER, names.memory_name(owner, trial)),
             base.empty_dir("spool", SPOOL),
+            *volumes,
         ],
+        env=env,
         resources=resources,
         backoff=BACKOFF,
         restart="OnFailure",
@@ -66,6 +73,28 @@ def runner_job(sweep: Sweep, trial: TrialId, plan: TrialPlan, *, image: str) -> 
         },
     )
     return job(sweep.spec, owner, work)
+
+
+def external_facts(external: External, url: str, order: int) -> ServerFacts:
+    """What the runner needs to know of an external server; key and authority are in its pod (`_external`)."""
+    key, authority = external.api_key_secret_ref, external.ca_secret_ref
+    return ServerFacts(
+        url=url,
+        external=True,
+        order=order,
+        api_key_env=None if key is None else secret_variable(key),
+        ca_file=None if authority is None else f"{CA_FOLDER}/{CA_FILE}",
+    )
+
+
+def _external(sweep: Sweep, trial: TrialId) -> tuple[list[Body], list[tuple[Body, Body]]]:
+    """Environment and volumes for the key and the authority of an external server."""
+    external = sweep.engines[sweep.by_id[trial.config].engine].external
+    key = None if external is None else external.api_key_secret_ref
+    authority = None if external is None else external.ca_secret_ref
+    env = [] if key is None else [base.secret_env(secret_variable(key), key.name, key.key)]
+    files = [] if authority is None else [base.secret_file("ca", CA_FOLDER, authority.name, authority.key, CA_FILE)]
+    return env, files
 
 
 def _command(spool_limit: int) -> list[str]:
