@@ -104,6 +104,7 @@ ASKED: Columns = {
     "asked_output_tokens_max": INT,
     "asked_prefix_hit_ratio": FLOAT,
     "asked_repeated_requests": INT,
+    "asked_left_out_rows": INT,
 }
 """What was planned, to compare with what the server counted. The fields of `schema.Asked`."""
 RUN: Columns = {
@@ -111,6 +112,8 @@ RUN: Columns = {
     "started_unix_seconds": FLOAT,
     "schedule_sha256": TEXT,
     "prompts_sha256": TEXT,
+    "dataset_sha256": TEXT,
+    "dataset_rows": INT,
     **dict.fromkeys(CLIENT, FLOAT),
     **dict.fromkeys(COUNTED, INT),
     "stamp_source": TEXT,
@@ -238,11 +241,14 @@ def _served(cell: Cell, slo: Slo) -> Row:
 def _run(result: AnalysisResult, cell: Cell) -> Row:
     document = cell.document
     window, client, start = document.window, document.client, document.start
+    dataset = document.provenance.dataset
     return {
         "measured_seconds": cell.seconds,
         "started_unix_seconds": window.started_unix if window else None,
         "schedule_sha256": window.schedule_sha256 if window else None,
         "prompts_sha256": window.prompts_sha256 if window else None,
+        "dataset_sha256": dataset.sha256 if dataset else None,
+        "dataset_rows": dataset.rows if dataset else None,
         **{column: getattr(client, field, None) for column, field in {**CLIENT, **COUNTED}.items()},
         "stamp_source": client.stamp_source if client else None,
         "start_order": start.order,

@@ -359,6 +359,15 @@ class ServerColumns(Document):
         return self.prefix_hits / self.prefix_queries
 
 
+class DatasetFacts(Document):
+    """The file that a workload comes from. Rows that cannot be sent (no prompt, no answer) are ``unusable_rows``."""
+
+    uri: str
+    sha256: str
+    rows: int
+    unusable_rows: int
+
+
 class Provenance(Document):
     """What was measured on what. Whatever could not be learnt is None."""
 
@@ -376,6 +385,7 @@ class Provenance(Document):
     url: str | None = None  # of an external server, which holds no user and no password
     resolved: dict[str, str] = Field(default_factory=dict)  # scheduler config as the server resolved it
     goodput_version: str | None = None
+    dataset: DatasetFacts | None = None
 
 
 class Start(Document):
@@ -417,6 +427,7 @@ class Asked(Document):
     output_tokens_max: int | None = None
     prefix_hit_ratio: float | None = None  # prompt tokens that earlier prompts of the cell begin with, whole KV blocks
     repeated_requests: int = 0  # of lead-in and window: their dataset row was sent before
+    left_out_rows: int = 0  # of the dataset, as far as it was needed: longer than max_tokens
 
 
 class CellDocument(Document):

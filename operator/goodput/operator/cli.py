@@ -18,7 +18,7 @@ from goodput.operator.local.errors import LocalError
 from goodput.operator.local.layout import Layout
 from goodput.operator.local.refusals import local_problems
 from goodput.operator.spec.errors import SpecError
-from goodput.operator.spec.planview import load_file, read_document, render_plan, with_absolute_results
+from goodput.operator.spec.planview import load_file, read_document, render_plan, with_absolute_files
 from goodput.operator.spec.resolve import resolve
 from goodput.operator.sweep import Sweep
 
@@ -97,7 +97,7 @@ def _resolved(file: Path, results: str | None) -> Sweep:
     if results is None:
         sweep = load_file(file)
     else:
-        sweep = with_absolute_results(resolve(_with_results(read_document(file), results)), Path.cwd())
+        sweep = with_absolute_files(resolve(_with_results(read_document(file), results)), Path.cwd())
     problems = tuple(local_problems(sweep))
     if problems:
         raise SpecError(problems)

@@ -92,6 +92,7 @@ REASONS = _table(
     _deterministic("InvalidTarget", "the server's address cannot be loaded", "give an http:// or https:// address"),
     _deterministic("NoPrompts", "no prompts of the planned lengths", "check promptTokens and workload.tokenIdRange"),
     _deterministic("NoSchedule", "the trace ends before the window does", "shorten the window or lower the speed"),
+    _deterministic("InvalidDataset", "the dataset cannot be used", "correct the line that the message names"),
     _deterministic("NoTokenIds", "no token ids for prompts", "set workload.tokenIdRange"),
     _deterministic("InvalidPlan", "the runner cannot read its plan", "use runner and operator of one version"),
     Reason("WaitingForCapacity", "transient", "no free node in time", "add capacity or lower parallelism"),

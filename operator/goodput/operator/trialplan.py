@@ -9,7 +9,7 @@ from goodput.analysis.schema import Config, Load
 from goodput.operator.plan.limits import UPLOAD_HOLD_SECONDS
 from goodput.operator.sweep import LoadStep, Sweep, TrialId
 from goodput.runner import expect
-from goodput.runner.contract import PlannedLoad, ResultsTarget, ServerFacts, TrialPlan
+from goodput.runner.contract import DatasetTarget, PlannedLoad, ResultsTarget, ServerFacts, TrialPlan
 
 DEFAULT_MAX_NUM_SEQS: Final = 256
 """Where the flag is not set: vLLM's API server takes 256 on small devices, 1,024 from 70 GiB on
@@ -21,6 +21,20 @@ def results_target(sweep: Sweep) -> ResultsTarget:
     """Where the sweep's records go."""
     results = sweep.spec.results
     return ResultsTarget(uri=results.uri, endpoint=results.endpoint, region=results.region)
+
+
+def dataset_target(sweep: Sweep) -> DatasetTarget | None:
+    """Where the workload's file is; the store of the results tells how to reach others of its kind."""
+    work, results = sweep.spec.workload, sweep.spec.results
+    if work.dataset == "random" or work.dataset_uri is None:
+        return None
+    same = work.dataset_uri.partition("://")[0] == results.uri.partition("://")[0]
+    return DatasetTarget(
+        kind=work.dataset,
+        uri=work.dataset_uri,
+        endpoint=results.endpoint if same else None,
+        region=results.region if same else None,
+    )
 
 
 def trial_plan(sweep: Sweep, trial: TrialId, facts: ServerFacts) -> TrialPlan:
@@ -44,6 +58,7 @@ def trial_plan(sweep: Sweep, trial: TrialId, facts: ServerFacts) -> TrialPlan:
         model_revision=spec.model.revision,
         server=facts.model_copy(update={"expects": dict(config.flags)}),
         endpoint=spec.workload.endpoint,
+        dataset=dataset_target(sweep),
         token_id_range=(token_ids.first, token_ids.last + 1) if token_ids is not None else None,
         warmup_max_seconds=spec.workload.warmup.max_seconds,
         warmup_concurrency=warmup_concurrency(config, sweep.loads),

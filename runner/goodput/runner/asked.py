@@ -23,6 +23,7 @@ def asked_of(records: CellRecords, server: ServerColumns | None) -> Asked:
         output_tokens_max=max(asked.output_tokens, default=None),
         prefix_hit_ratio=hits / asked.sent_prompt_tokens if asked.sent_prompt_tokens else None,
         repeated_requests=asked.repeated,
+        left_out_rows=asked.left_out,
     )
 
 

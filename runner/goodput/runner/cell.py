@@ -31,8 +31,7 @@ from goodput.runner.snapshot import Snapshot, read
 from goodput.runner.spool import CellSpool, Closing, Opening
 from goodput.runner.status import Board
 from goodput.runner.stop import Stop
-from goodput.runner.tokens import Vocabulary
-from goodput.runner.workload import random_workload
+from goodput.runner.workload import Workloads
 
 WATCH_SECONDS = 0.2
 ALIVE_SECONDS = 2.0  # between looks at a running cell's server: a dead one need not be loaded to the end
@@ -59,7 +58,7 @@ class Bench:
     plan: TrialPlan
     server: Server
     target: Target
-    vocabulary: Vocabulary
+    workloads: Workloads
     board: Board
     stop: Stop
     server_start_time: float | None = None
@@ -128,7 +127,7 @@ def _reset(bench: Bench) -> tuple[str, ...]:
 
 def _load(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> LoadRun:
     """Run the load to its end, or cut it short where nothing can come of it."""
-    work = random_workload(bench.vocabulary, planned)
+    work = bench.workloads.of(planned)
     run = LoadRun(
         planned,
         bench.target,
@@ -136,7 +135,6 @@ def _load(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> LoadRun:
         cell.load,
         lengths=work.lengths,
         replayed=work.replayed,
-        unique_prompts=work.unique_prompts,
         processes=bench.processes or workers(planned.load, bench.ceiling, available_cpus()),
         ceiling=bench.ceiling,
         follow=bench.follow,

@@ -41,6 +41,15 @@ class PlannedLoad(Document):
     drain_seconds: float = Field(gt=0)  # how long requests of the window may take after its end
 
 
+class DatasetTarget(Document):
+    """Where the workload's file is. Credentials are those of the results."""
+
+    kind: Literal["sharegpt", "jsonl", "trace"]
+    uri: str
+    endpoint: str | None = None
+    region: str | None = None
+
+
 class ResultsTarget(Document):
     """Where records go. Credentials come from the environment."""
 
@@ -63,6 +72,7 @@ class TrialPlan(Document):
     model_revision: str | None = None
     server: ServerFacts
     endpoint: Endpoint = "completions"
+    dataset: DatasetTarget | None = None  # None: random prompts
     token_id_range: tuple[int, int] | None = None  # half-open; None: ids the server's /tokenize returns
     warmup_max_seconds: float = Field(default=120, ge=0)
     warmup_concurrency: int = Field(ge=1)

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from goodput.analysis.schema import DatasetFacts, Provenance
 from goodput.runner.cell import Bench
 from goodput.runner.contract import TrialPlan
+from goodput.runner.dataset.load import load_dataset
 from goodput.runner.errors import PlanError, RunnerLostError, ServerRestartedError
 from goodput.runner.load.ceiling import measure_ceiling
 from goodput.runner.load.errors import LoadError, TargetError
+from goodput.runner.load.prompts import PromptSource
 from goodput.runner.load.target import Target
 from goodput.runner.server import Server
 from goodput.runner.snapshot import read
 from goodput.runner.spool import Memory, TrialSpool
 from goodput.runner.status import Board
 from goodput.runner.stop import Stop
-from goodput.runner.tokens import Vocabulary, vocabulary
+from goodput.runner.tokens import vocabulary
 from goodput.runner.verify import verify
 from goodput.runner.warmup import warm_up
+from goodput.runner.workload import Workloads
 
 CEILING_SECONDS = 0.25
 _log = logging.getLogger(__name__)
@@ -54,14 +59,22 @@ def prepare(around: Surroundings, memory: Memory | None, began: float) -> tuple[
         around.spool.remember(memory)
     stop.check()
     words = vocabulary(server, plan)
+    dataset = None if plan.dataset is None else load_dataset(plan.dataset, plan.endpoint)
+    workloads = Workloads(plan, words, dataset, server)
+    workloads.check()
+    if dataset is not None:
+        memory = _with_dataset(memory, dataset.facts)
+        around.spool.remember(memory)
     if memory.warmup is None:
         around.board.update(step="warming")
-        memory = _warm(around, memory, where, words)
+        memory = _warm(
+            around, memory, where, words.prompts(plan.warmup_seed + memory.warmups), workloads.warmup_shapes()
+        )
     bench = Bench(
         plan=plan,
         server=server,
         target=where,
-        vocabulary=words,
+        workloads=workloads,
         board=around.board,
         stop=stop,
         server_start_time=memory.server_start_time,
@@ -101,12 +114,20 @@ def _claim(around: Surroundings, memory: Memory | None, began: float) -> Memory:
     return memory
 
 
-def _warm(around: Surroundings, memory: Memory, where: Target, words: Vocabulary) -> Memory:
+def _with_dataset(memory: Memory, facts: DatasetFacts) -> Memory:
+    """With the dataset among what was measured on what."""
+    known = memory.provenance or Provenance()
+    return memory.model_copy(update={"provenance": known.model_copy(update={"dataset": facts})})
+
+
+def _warm(
+    around: Surroundings, memory: Memory, where: Target, prompts: PromptSource, shapes: Sequence[tuple[int, int]]
+) -> Memory:
     """Warm up. One that a crash cut short is done again, with other prompts."""
     plan = around.plan
     memory = memory.model_copy(update={"warmups": memory.warmups + 1})
     around.spool.remember(memory)
-    warmup = warm_up(where, plan, words.prompts(plan.warmup_seed + memory.warmups - 1), around.stop)
+    warmup = warm_up(where, plan, prompts, shapes, around.stop)
     warnings = memory.warnings
     if warmup.steady is False:
         warnings = (*warnings, f"warm-up was not steady after {plan.warmup_max_seconds:g} s")

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from goodput.runner import expect
 from goodput.runner.contract import TrialPlan
 from goodput.runner.errors import RequestRefusedError, ServerGoneError
 from goodput.runner.load.prompts import BodyWriter, PromptSource, TextSource
@@ -60,10 +59,13 @@ class _Series:
         return [kind[shape][index] / middles[shape] for shape, index in self.order]
 
 
-def warm_up(target: Target, plan: TrialPlan, prompts: PromptSource, stop: Stop) -> Warmup:
+def warm_up(
+    target: Target, plan: TrialPlan, prompts: PromptSource, shapes: Sequence[tuple[int, int]], stop: Stop
+) -> Warmup:
     """Load the server with `warmup_concurrency` requests at a time until MSER says steady, or the cap.
 
-    The prompts must not be measured later. Requests that are open at the end are closed.
+    Prompt and output lengths take turns. The prompts must not be measured later. Requests that are open at the end
+    are closed.
 
     Raises:
         RequestRefusedError: it refuses every request.
@@ -72,17 +74,18 @@ def warm_up(target: Target, plan: TrialPlan, prompts: PromptSource, stop: Stop) 
     """
     if plan.warmup_max_seconds == 0 or not plan.loads:
         return Warmup()
-    return asyncio.run(_Loop(target, plan, prompts, stop).run())
+    return asyncio.run(_Loop(target, plan, prompts, shapes, stop).run())
 
 
 class _Loop:
-    def __init__(self, target: Target, plan: TrialPlan, prompts: PromptSource, stop: Stop) -> None:
+    def __init__(
+        self, target: Target, plan: TrialPlan, prompts: PromptSource, shapes: Sequence[tuple[int, int]], stop: Stop
+    ) -> None:
         self._target = target
         self._plan = plan
         self._prompts = prompts
         self._stop = stop
-        loads = [entry.load for entry in plan.loads]
-        self._shapes = sorted({(expect.prompt_tokens(load), expect.output_tokens(load)) for load in loads})
+        self._shapes = shapes
         self._series = _Series(len(self._shapes))
         self._writer = BodyWriter(plan.endpoint, plan.served_model)
         self._path = target.path

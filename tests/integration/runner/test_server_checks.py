@@ -161,4 +161,4 @@ def test_warming_a_server_that_refuses_everything_fails(stub: Stub, plan: TrialP
     target = Target.of(stub.url, "toy/model", "completions")
     warm = plan.model_copy(update={"warmup_max_seconds": 60.0})
     with pytest.raises(RequestRefusedError, match="out of vocabulary"):
-        warm_up(target, warm, Vocabulary(range(100)).prompts(1), Stop())
+        warm_up(target, warm, Vocabulary(range(100)).prompts(1), [(32, 4)], Stop())

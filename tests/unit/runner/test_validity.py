@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from goodput.analysis.schema import Client, Counts, RequestTally, ServerColumns, ServerHistogram
+from goodput.analysis.schema import Asked, Client, Counts, RequestTally, ServerColumns, ServerHistogram
 from goodput.runner.snapshot import Snapshot
 from goodput.runner.validity import RULES, Facts, verdict, warnings
 
@@ -142,3 +142,32 @@ def test_a_histogram_that_lost_values_is_a_reset() -> None:
 def test_a_metrics_gap_is_a_warning() -> None:
     (warning,) = warnings(None, ServerColumns(complete=False, reason="MetricsGap: no samples for 2.0 s of the window"))
     assert warning == "MetricsGap: no samples for 2.0 s of the window"
+
+
+def hits(share: float, planned: float) -> Facts:
+    server = SERVER.model_copy(update={"prefix_hits": 1000 * share})
+    return replace(CLEAN, server=server, planned_hits=planned)
+
+
+def test_hits_are_held_against_the_plan() -> None:
+    assert verdict(hits(0.66, 0.65)) is None
+    assert verdict(hits(0.40, 0.65)) is None
+    assert verdict(hits(0.67, 0.65)) == (
+        "PrefixHit",
+        "67.0% of prompt tokens came from the prefix cache, planned is 65.0%",
+    )
+
+
+def test_fewer_hits_than_planned_and_repeated_rows_are_warnings() -> None:
+    server = hits(0.40, 0.65).server
+    assert warnings(None, server, Asked(prefix_hit_ratio=0.65, repeated_requests=3)) == (
+        "PrefixMiss: 40.0% of prompt tokens came from the prefix cache, planned is 65.0%",
+        "RowsRepeated: 3 requests repeat a row of the dataset, which is too short",
+    )
+    assert warnings(None, server, Asked(prefix_hit_ratio=0.40)) == ()
+
+
+def test_a_burst_may_be_sent_over_a_share_of_its_makespan() -> None:
+    late = client(send_lag_p99_seconds=0.2)
+    assert (verdict(late) or ("",))[0] == "ScheduleLag"
+    assert verdict(replace(late, lag_seconds=0.3)) is None

@@ -27,7 +27,6 @@ def _values(spec: SweepSpec) -> Iterator[tuple[str, object, bool, str]]:
         yield f"{place}.kind", engine.kind, engine.kind == "transformers", "use vllm, simulated or external"
         mode = engine.compile_cache.mode
         yield f"{place}.compileCache.mode", mode, mode == "prime", "use none or shared"
-    yield "spec.workload.dataset", work.dataset, work.dataset != "random", "use random"
     yield "spec.workload.search", MISSING, work.search is not None, "list rates in requestRate"
     objective = spec.objective.name
     unbuilt = objective in ("capacity", "makespan")

@@ -57,24 +57,30 @@ def read_document(path: Path) -> Mapping[str, Any]:
 def load_file(path: str | Path) -> Sweep:
     """The resolved sweep of a file, for one machine.
 
-    A relative ``file://`` URI (``file://./results``) is relative to the current folder, as a path on the
-    command line is; the sweep's identity keeps it as written.
+    A relative ``file://`` URI (``file://./results``) of results or dataset is relative to the current folder, as a
+    path on the command line is; the sweep's identity keeps it as written.
 
     Raises:
         SpecError: with all problems that were found.
     """
-    return with_absolute_results(resolve(read_document(Path(path))), Path.cwd())
+    return with_absolute_files(resolve(read_document(Path(path))), Path.cwd())
 
 
-def with_absolute_results(sweep: Sweep, folder: Path) -> Sweep:
-    """The sweep with a relative ``file://`` results URI made absolute against a folder."""
-    uri = sweep.spec.results.uri
+def with_absolute_files(sweep: Sweep, folder: Path) -> Sweep:
+    """The sweep with relative ``file://`` URIs of results and dataset made absolute against a folder."""
+    results, work = sweep.spec.results, sweep.spec.workload
+    results = results.model_copy(update={"uri": _absolute(results.uri, folder)})
+    if work.dataset_uri is not None:
+        work = work.model_copy(update={"dataset_uri": _absolute(work.dataset_uri, folder)})
+    return replace(sweep, spec=sweep.spec.model_copy(update={"results": results, "workload": work}))
+
+
+def _absolute(uri: str, folder: Path) -> str:
     if not uri.startswith(_FILE):
-        return sweep
+        return uri
     parts = urlsplit(uri)
     path = folder / (parts.netloc + parts.path)
-    results = sweep.spec.results.model_copy(update={"uri": f"{_FILE}{path.resolve()}"})
-    return replace(sweep, spec=sweep.spec.model_copy(update={"results": results}))
+    return f"{_FILE}{path.resolve()}"
 
 
 def render_plan(sweep: Sweep) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from goodput.runner.load.bodies import ENTRY_FIELDS
-from goodput.runner.load.cell import Asked
+from goodput.runner.load.cell import Asked, CellNote
 from goodput.runner.load.job import ENTRIES
 from goodput.runner.load.records import seconds
 
@@ -36,14 +36,15 @@ class Asks:
         """Asked length of the output."""
         return int(self._outputs[self._place(request)])
 
-    def summary(self, requests: pa.Table, closed_seconds: float, unique_prompts: int | None) -> Asked:
+    def summary(self, requests: pa.Table, closed_seconds: float, note: CellNote) -> Asked:
         """What the planned requests asked for.
 
         Args:
             requests: columns of `records.REQUESTS_SCHEMA`.
             closed_seconds: the window's end.
-            unique_prompts: from this request on prompts repeat; None: they never do.
+            note: says from which request on prompts repeat.
         """
+        unique_prompts = note.unique_prompts
         numbers = requests.column("request").to_numpy()
         asked = self._entries[np.fromiter(map(self._place, numbers.tolist()), dtype=np.int64, count=len(numbers))]
         window = requests.column("in_window").to_numpy(zero_copy_only=False).astype(np.bool_)
@@ -57,4 +58,5 @@ class Asks:
             shared=dict(zip(shared.tolist(), times.tolist(), strict=True)),
             sent_prompt_tokens=int(asked["prompt_tokens"][sent].sum(dtype=np.int64)),
             repeated=0 if unique_prompts is None else int(np.count_nonzero(early & (numbers >= last))),
+            left_out=note.left_out_rows,
         )

@@ -66,6 +66,7 @@ class Asked:
         shared: tokens at the prompt's beginning that an earlier prompt began with → requests of the whole cell.
         sent_prompt_tokens: sum over the requests that were sent.
         repeated: requests of lead-in and window that repeat a row of the dataset.
+        left_out: rows of the dataset that were too long.
     """
 
     prompt_tokens: tuple[int, ...]
@@ -73,6 +74,7 @@ class Asked:
     shared: dict[int, int]
     sent_prompt_tokens: int
     repeated: int
+    left_out: int
 
 
 class CellNote(Document):
@@ -86,3 +88,4 @@ class CellNote(Document):
     prompts_sha256: str
     ceiling_events_per_second: float | None = None
     unique_prompts: int | None = None  # from this request on prompts repeat; None: they never do
+    left_out_rows: int = 0

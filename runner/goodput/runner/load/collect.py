@@ -58,7 +58,7 @@ def collect(folder: Path, count_tokens: CountTokens | None = None) -> CellRecord
     requests = totals.rows.table()
     if job.burst:
         edges = _to_the_last_end(edges, requests)
-    asked = asks.summary(requests, edges.closed / 1e9, note.unique_prompts)
+    asked = asks.summary(requests, edges.closed / 1e9, note)
     return _results(_Ran(job, note, ends, edges), totals, requests, asked)
 
 

@@ -17,7 +17,15 @@ _DRAWS = 100  # batches without one pair that fits: the limit leaves nothing
 
 
 class Lengths(Protocol):
-    """Prompt and output length of each request of the endless stream."""
+    """Prompt and output length of each request of the endless stream.
+
+    Attributes:
+        unique: from this request on prompts repeat; None: they never do, or not as far as was asked.
+        left_out: rows of a dataset that were too long, as far as was asked.
+    """
+
+    unique: int | None
+    left_out: int
 
     def at(self, index: int) -> tuple[int, int]:
         """Of the ``index``-th request, in tokens."""
@@ -36,6 +44,9 @@ class PlannedLengths:
         seed: of this block and load.
         shortest: of a prompt: a chat template has a length of its own.
     """
+
+    unique: int | None = None
+    left_out = 0
 
     def __init__(self, load: Load, seed: int, *, shortest: int = 1) -> None:
         if load.prompt_tokens is None or load.output_tokens is None:

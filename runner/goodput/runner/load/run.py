@@ -75,7 +75,6 @@ class LoadRun:
         prompts: must be a `TextSource` for chat.
         lengths: of the requests; without them those that the load names.
         replayed: times of a trace, for ``arrival: replay``; ascending from 0, at the planned speed.
-        unique_prompts: from this request on the prompts repeat; None: they never do.
         folder: empty or new; holds all files of the cell.
         processes: workers, each with its share of the one schedule.
         cpus: cores the workers are pinned to, in turn.
@@ -93,7 +92,6 @@ class LoadRun:
         *,
         lengths: Lengths | None = None,
         replayed: Times | None = None,
-        unique_prompts: int | None = None,
         processes: int = 1,
         cpus: Sequence[int] | None = None,
         ceiling: float | None = None,
@@ -102,7 +100,7 @@ class LoadRun:
     ) -> None:
         self._plan, self._target, self._prompts, self._folder = plan, target, prompts, folder
         self._lengths = lengths or PlannedLengths(plan.load, plan.seed)
-        self._replayed, self._unique_prompts = replayed, unique_prompts
+        self._replayed = replayed
         concurrency = plan.load.concurrency
         self._processes = min(processes, concurrency) if concurrency is not None else processes
         self._cpus = tuple(cpus or ())
@@ -158,7 +156,8 @@ class LoadRun:
             schedule_sha256=schedule_sha256(self._schedule, prepared.lengths),
             prompts_sha256=prepared.prompts_sha256,
             ceiling_events_per_second=self._ceiling,
-            unique_prompts=self._unique_prompts,
+            unique_prompts=self._lengths.unique,
+            left_out_rows=self._lengths.left_out,
         )
         (self._folder / CELL).write_bytes(note.to_json())
         assert self._live is not None

@@ -163,10 +163,6 @@ def test_a_budget_below_one_trial_is_refused(sweep: Build) -> None:
             {"engines": [{**VLLM, "compileCache": {"mode": "prime", "claimName": "c"}}]},
             "spec.engines[0].compileCache.mode",
         ),
-        (
-            {"workload": {"requestRate": [1], "dataset": "jsonl", "datasetUri": "s3://x", "maxTokens": 4096}},
-            "spec.workload.dataset",
-        ),
         ({"workload": {"search": {"min": 1, "max": 9}}}, "spec.workload.search"),
         ({"objective": {"name": "capacity"}}, "spec.objective.name"),
         ({"objective": {"name": "makespan"}}, "spec.objective.name"),

@@ -1,0 +1,1 @@
+"""Workloads from files: ShareGPT conversations, JSON lines, Azure LLM traces."""
