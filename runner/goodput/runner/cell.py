@@ -53,6 +53,7 @@ class Bench:
         server_start_time: of the process that was verified and warmed; None where it does not say.
         ceiling: events per CPU second that the load client can take in, None where it was not measured.
         follow: live latencies; None: where there is a core for them.
+        idle_seconds: how long a server may take to become idle, and to reset its prefix cache.
     """
 
     plan: TrialPlan
@@ -65,6 +66,7 @@ class Bench:
     ceiling: float | None = None
     processes: int | None = None  # of the load client; None: as many as the load needs
     follow: bool | None = None
+    idle_seconds: float = DEADLINE_SECONDS
 
     def snapshot(self) -> Snapshot:
         """The server's metrics now."""
@@ -104,7 +106,7 @@ def measure(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> tuple[CellRe
 def _ready(bench: Bench) -> Opening:
     """Empty prefix cache, nothing running, nothing waiting."""
     warnings = (EXTERNAL_CACHE,) if bench.plan.server.external else _reset(bench)
-    snapshot = wait_idle(bench.snapshot, bench.stop)
+    snapshot = wait_idle(bench.snapshot, bench.stop, deadline_seconds=bench.idle_seconds)
     expected = bench.server_start_time
     if expected is not None and snapshot.start_time is not None and snapshot.start_time != expected:
         raise ServerRestartedError(f"the server's process started at {snapshot.start_time:.3f}, not {expected:.3f}")
@@ -113,7 +115,7 @@ def _ready(bench: Bench) -> Opening:
 
 def _reset(bench: Bench) -> tuple[str, ...]:
     """Reset the prefix cache; the server refuses while requests hold blocks, so ask until it agrees."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + bench.idle_seconds
     while True:
         done = bench.server.reset_prefix_cache()
         if done:
@@ -121,7 +123,7 @@ def _reset(bench: Bench) -> tuple[str, ...]:
         if done is None:
             return ("the server does not confirm prefix cache resets; fresh prompts and the hit rate vouch for it",)
         if time.monotonic() >= deadline:
-            raise CacheNotResetError(f"the prefix cache was not reset within {DEADLINE_SECONDS:g} s")
+            raise CacheNotResetError(f"the prefix cache was not reset within {bench.idle_seconds:g} s")
         bench.stop.pause(GAP_SECONDS)
 
 
@@ -190,7 +192,8 @@ def _close(bench: Bench, *, told: bool) -> tuple[Closing, RunnerError | None]:
     """The closing snapshot, or why there is none."""
     try:
         bench.stop.check()
-        return Closing(snapshot=wait_idle(bench.snapshot, bench.stop, told=told)), None
+        idle = wait_idle(bench.snapshot, bench.stop, told=told, deadline_seconds=bench.idle_seconds)
+        return Closing(snapshot=idle), None
     except NotIdleError as error:
         return Closing(snapshot=bench.snapshot(), reason=error.reason, message=str(error)), None
     except (ServerGoneError, StoppedError) as error:
