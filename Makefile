@@ -16,7 +16,7 @@ define twice
 $(BIN)/pytest -q $(1) || { echo "== once more, what failed:"; $(BIN)/pytest -q --last-failed $(1); }
 endef
 
-.PHONY: help demo test unit integration cluster-test lifecycle e2e check lint types layers chart image cluster-up cluster-down cluster-demo bench clean
+.PHONY: help demo test unit integration cluster-test lifecycle e2e check lint types layers chart image cluster-up cluster-down cluster-demo bench bench-client soak clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -75,8 +75,14 @@ cluster-demo: $(VENV)/dev image ## Chart, operator, a sweep by kubectl, tables r
 
 bench: $(VENV)/dev ## Speed, printed as ratios within one run (the operator's times need `make cluster-demo` first)
 	$(BIN)/python bench/grid.py
-	$(BIN)/python bench/client.py
+	$(BIN)/python -m bench.client.events
 	$(BIN)/python bench/operator_times.py
+
+bench-client: $(VENV)/dev ## The load client beside its peers, one server whose truth is known: 25 minutes, or QUICK=1 (writes docs/client-comparison.md)
+	$(BIN)/python -m bench.client --write $(if $(QUICK),--quick)
+
+soak: $(VENV)/dev ## The load client for 10 minutes at 1,000 streams, and a million requests parsed and committed (22 GB of disk)
+	$(BIN)/python -m bench.soak
 
 clean: ## Remove the environment and local results
 	rm -rf $(VENV) .goodput results

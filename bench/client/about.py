@@ -1,0 +1,42 @@
+"""What the page of the comparison says about how and where it was measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.client.measure import GAP_SECONDS, TOKENS, TTFT_SECONDS
+
+_METHOD = """\
+One server whose truth is known (`bench/golden`) on one core{real_time}, one client at a time on another. Every stream
+is a closed loop of equal requests: first token after {ttft:g} ms, then one every {gap:g} ms, {tokens} in all. The first
+request of each stream is not judged. Errors are |reported − true|, true being the server's stamps of arrival and sends.
+CPU and memory are those of the client's whole process tree, parsing and records included; CPU per event leaves out what
+a run with one request costs. “Held” is what the server saw under way, mean. Peers run from `constraints/peers/`
+(pins for Linux on x86-64 only, made by `constraints/lock_peers.py`), each in an environment of its own. Answers that
+never end time out after 20 s where a client has such a setting; a client that has not ended after a minute hangs."""
+
+
+def about(*, fifo: bool, arguments: Sequence[str]) -> list[str]:
+    """The head of the page."""
+    command = " ".join(["python -m bench.client", *arguments])
+    made = (
+        f"Made by `make bench-client` (`{command}`) on {time.strftime('%Y-%m-%d', time.gmtime())}:"
+        f" {os.cpu_count()} cores ({_cpu_model()}), Linux {platform.release()}, Python {platform.python_version()}."
+    )
+    method = _METHOD.format(
+        real_time=" in real-time scheduling" if fifo else "",
+        ttft=TTFT_SECONDS * 1e3,
+        gap=GAP_SECONDS * 1e3,
+        tokens=TOKENS,
+    )
+    return ["# The load client and its peers", made, method]
+
+
+def _cpu_model() -> str:
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
