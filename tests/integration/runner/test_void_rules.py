@@ -30,6 +30,7 @@ from goodput.runner.spool import CellSpool, Closing, Memory, Opening, TrialSpool
 from goodput.runner.status import Board
 from goodput.runner.stop import Stop
 from goodput.runner.tokens import vocabulary
+from goodput.runner.workload import Workloads
 
 if TYPE_CHECKING:
     from tests.integration.runner.conftest import Engine
@@ -64,7 +65,7 @@ class Cell:
                 plan=self.plan,
                 server=server,
                 target=Target.of(self.plan.server.url, self.plan.served_model, "completions"),
-                vocabulary=vocabulary(server, self.plan),
+                workloads=Workloads(self.plan, vocabulary(server, self.plan), None, server),
                 board=self.board,
                 stop=Stop(),
                 idle_seconds=self.idle_seconds,
