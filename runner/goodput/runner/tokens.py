@@ -31,11 +31,13 @@ class Vocabulary:
         pool: token ids.
         fit: turns drawn ids into chat text of exactly ``n`` tokens, template included; None for completions.
         shortest: prompt that can be made: the chat template and one word.
+        head_tokens: that a chat template puts before every prompt.
     """
 
     pool: Sequence[int]
     fit: Callable[[Ids, int], str] | None = None
     shortest: int = 1
+    head_tokens: int = 0
 
     def ids(self, seed: int, purpose: Purpose = "prompts") -> RandomIds:
         """Random ids: a pure function of seed, purpose and index."""
@@ -44,7 +46,7 @@ class Vocabulary:
     def prompts(self, seed: int) -> PromptSource:
         """The prompts of one load point: a pure function of seed and index."""
         source = self.ids(seed)
-        return source if self.fit is None else FittedText(source, self.fit)
+        return source if self.fit is None else FittedText(source, self.fit, self.head_tokens)
 
 
 def vocabulary(server: Server, plan: TrialPlan) -> Vocabulary:
@@ -55,8 +57,8 @@ def vocabulary(server: Server, plan: TrialPlan) -> Vocabulary:
     """
     if plan.endpoint == "chat":
         spelled = single_token_words(lambda text: server.tokenize(prompt=text))
-        fitter = ChatFitter(spelled, lambda text: _count_chat(server, text))
-        return Vocabulary(sorted(spelled), fitter, fitter.template_tokens + 1)
+        fitter = ChatFitter(spelled, lambda text: _chat_ids(server, text))
+        return Vocabulary(sorted(spelled), fitter, fitter.template_tokens + 1, fitter.head_tokens)
     if plan.token_id_range is not None:
         return Vocabulary(range(*plan.token_id_range))
     ids = server.tokenize(prompt=" ".join(words()))
@@ -92,17 +94,21 @@ class ChatFitter:
 
     Args:
         spelled: token id → word.
-        count: tokens of a message with the template around it, as the server counts.
+        ids_of: token ids of a message with the template around it, as the server makes them.
 
     Attributes:
         template_tokens: of the template alone.
+        head_tokens: of the template before the message: every prompt begins with them.
     """
 
-    def __init__(self, spelled: dict[int, str], count: Callable[[str], int]) -> None:
+    def __init__(self, spelled: dict[int, str], ids_of: Callable[[str], Sequence[int]]) -> None:
         self._spelled = spelled
-        self._count = count
-        ids = sorted(spelled)[:2]
-        self.template_tokens = count(self._text(ids)) - len(ids)
+        self._ids_of = ids_of
+        one, other = sorted(spelled)[:2]
+        both = ids_of(self._text([one, other])), ids_of(self._text([other, one]))
+        self.template_tokens = len(both[0]) - 2
+        same = [here == there for here, there in zip(*both, strict=False)]
+        self.head_tokens = same.index(False) if False in same else len(same)
 
     def __call__(self, ids: Ids, n: int) -> str:
         """Text of ``n`` tokens from the first of ``ids``.
@@ -116,7 +122,7 @@ class ChatFitter:
         while 0 < length <= len(drawn) and length not in tried and len(tried) < _TRIES:
             tried.add(length)
             text = self._text(drawn[:length])
-            counted = self._count(text)
+            counted = len(self._ids_of(text))
             if counted == n:
                 return text
             length += n - counted
@@ -126,8 +132,8 @@ class ChatFitter:
         return " ".join(self._spelled[token] for token in ids)
 
 
-def _count_chat(server: Server, text: str) -> int:
+def _chat_ids(server: Server, text: str) -> list[int]:
     ids = server.tokenize(messages=[{"role": "user", "content": text}])
     if ids is None:
         raise TokensError("chat prompts of exact length need the server's /tokenize with messages")
-    return len(ids)
+    return ids

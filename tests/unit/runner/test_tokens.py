@@ -17,8 +17,13 @@ def toy(text: str) -> list[int]:
     return ids
 
 
+def chat_ids(text: str) -> list[int]:
+    """A template of five tokens before and two behind."""
+    return [*range(5), *toy(text), 5, 6]
+
+
 def count(text: str) -> int:
-    return TEMPLATE + len(toy(text))
+    return len(chat_ids(text))
 
 
 def test_the_list_is_plain_words_without_repeats() -> None:
@@ -48,9 +53,14 @@ def test_without_tokenize_there_is_no_chat() -> None:
 @pytest.mark.parametrize("n", [TEMPLATE + 1, 20, 500])
 def test_text_has_exactly_the_asked_length(n: int) -> None:
     spelled = single_token_words(toy)
-    source = Vocabulary(sorted(spelled), ChatFitter(spelled, count)).prompts(seed=3)
+    source = Vocabulary(sorted(spelled), ChatFitter(spelled, chat_ids)).prompts(seed=3)
     (message,) = source.messages(n, 0)  # type: ignore[attr-defined]  # a TextSource, as a fitter was given
     assert count(message["content"]) == n
+
+
+def test_what_the_template_puts_first_is_known() -> None:
+    """A server finds it in its prefix cache for every prompt but the first."""
+    assert ChatFitter(single_token_words(toy), chat_ids).head_tokens == TEMPLATE - 2
 
 
 def test_a_tokenizer_that_merges_is_corrected() -> None:
@@ -59,7 +69,7 @@ def test_a_tokenizer_that_merges_is_corrected() -> None:
     def merging(text: str) -> int:
         return TEMPLATE + len(text.split()) - text.count("a b")
 
-    fitter = ChatFitter(spelled, merging)
+    fitter = ChatFitter(spelled, lambda text: range(merging(text)))
     drawn = np.array([1, 2, 3, 3, 1, 2, 3, 3, 3, 3, 3, 3])
     assert merging(fitter(drawn, TEMPLATE + 6)) == TEMPLATE + 6
 
@@ -67,4 +77,4 @@ def test_a_tokenizer_that_merges_is_corrected() -> None:
 def test_a_template_longer_than_the_prompt_is_refused() -> None:
     spelled = single_token_words(toy)
     with pytest.raises(TokensError, match="template has 7"):
-        ChatFitter(spelled, count)(np.array(sorted(spelled)[:7]), 7)
+        ChatFitter(spelled, chat_ids)(np.array(sorted(spelled)[:7]), 7)

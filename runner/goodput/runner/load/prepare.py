@@ -16,7 +16,7 @@ from goodput.runner.load.bodies import Entry
 from goodput.runner.load.errors import PromptError
 from goodput.runner.load.job import BODIES, ENTRIES
 from goodput.runner.load.lengths import Lengths
-from goodput.runner.load.prompts import BodyWriter, Ids, KnownIds, Messages, PromptSource, TextSource
+from goodput.runner.load.prompts import BodyWriter, FittedText, Ids, KnownIds, Messages, PromptSource, TextSource
 from goodput.runner.load.schedule import Schedule, hashed_requests
 
 SPARE_BYTES = 64 << 20  # of bodies prepared beyond lead-in and window; then they are recycled, rotated
@@ -115,9 +115,8 @@ class _Maker:
         """One request."""
         if self._chat and isinstance(self._source, TextSource):
             messages = self._source.messages(prompt_tokens, index)
-            known = isinstance(self._source, KnownIds)
-            shared = self._beginnings.shared(_bytes(self._source.ids(prompt_tokens, index))) if known else 0
-            return _Made(self._writer.chat(messages, output_tokens), 0, _content(messages), shared)
+            body = self._writer.chat(messages, output_tokens)
+            return _Made(body, 0, _content(messages), self._shared_chat(prompt_tokens, index))
         ids = self._source.ids(prompt_tokens, index)
         if len(ids) != prompt_tokens:
             raise PromptError(f"prompt {index} has {len(ids)} ids, not {prompt_tokens}")
@@ -129,6 +128,12 @@ class _Maker:
             )
         body, at = self._writer.completion(ids, output_tokens, fixed=self._prefix)
         return _Made(body, at, content, shared)
+
+    def _shared_chat(self, prompt_tokens: int, index: int) -> int:
+        """Tokens that a chat shares with an earlier one: at least the head of the template."""
+        if isinstance(self._source, KnownIds):
+            return self._beginnings.shared(_bytes(self._source.ids(prompt_tokens, index)))
+        return self._source.head_tokens if index and isinstance(self._source, FittedText) else 0
 
 
 def _bytes(ids: Ids) -> bytes:

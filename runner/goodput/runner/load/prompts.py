@@ -97,11 +97,16 @@ class SharedPrefixIds:
 
 
 class FittedText:
-    """Chat prompts: ``fit(ids, n)`` turns drawn ids into text that is exactly ``n`` tokens, template included."""
+    """Chat prompts: ``fit(ids, n)`` turns drawn ids into text that is exactly ``n`` tokens, template included.
 
-    def __init__(self, source: PromptSource, fit: Callable[[Ids, int], str]) -> None:
+    Attributes:
+        head_tokens: that the template puts before every prompt, so that all begin alike.
+    """
+
+    def __init__(self, source: PromptSource, fit: Callable[[Ids, int], str], head_tokens: int = 0) -> None:
         self._source = source
         self._fit = fit
+        self.head_tokens = head_tokens
 
     def ids(self, n: int, index: int) -> Ids:
         """See `PromptSource`."""

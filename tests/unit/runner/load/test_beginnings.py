@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 
 from goodput.analysis.schema import Load
 from goodput.runner.contract import PlannedLoad
-from goodput.runner.load.asks import Asks
 from goodput.runner.load.beginnings import Beginnings
-from goodput.runner.load.bodies import Bodies
+from goodput.runner.load.bodies import Bodies, Entries
 from goodput.runner.load.errors import PromptError
 from goodput.runner.load.job import BODIES, ENTRIES
 from goodput.runner.load.lengths import PlannedLengths
 from goodput.runner.load.prepare import Prepared, write_requests
-from goodput.runner.load.prompts import RandomIds, SharedPrefixIds
+from goodput.runner.load.prompts import FittedText, RandomIds, SharedPrefixIds
 from goodput.runner.load.schedule import draw
 
 prompts = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=70), max_size=12)
@@ -66,6 +65,13 @@ def write(planned: PlannedLoad, folder: Path, groups: int) -> Prepared:
     return write_requests(planned, draw(planned), source, lengths, endpoint="completions", model="m", folder=folder)
 
 
+def shared(folder: Path, prepared: Prepared, count: int) -> list[int]:
+    entries = Entries(folder / ENTRIES, prepared.first_recycled)
+    found = [entries.at(index)[0].shared_tokens for index in range(count)]
+    entries.close()
+    return found
+
+
 def test_groups_share_their_prefix_and_the_plan_knows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("goodput.runner.load.prepare.SPARE_BYTES", 2000)
     prepared = write(shared_load(), tmp_path, 3)
@@ -76,9 +82,19 @@ def test_groups_share_their_prefix_and_the_plan_knows_it(tmp_path: Path, monkeyp
     assert {len(ids) for ids in found} == {100}
     assert len({tuple(ids[:40]) for ids in found}) == 3, "those sent again keep their prefix"
     assert len({tuple(ids[40:56]) for ids in found}) == 140
-    asks = Asks(tmp_path, prepared.first_recycled)
-    shared = [int(entry["shared_tokens"]) for entry in asks._entries[:100]]
-    assert sorted(shared) == [0] * 3 + [32] * 97, "two whole blocks of the 40 tokens; the first of each group misses"
+    assert sorted(shared(tmp_path, prepared, 100)) == [0] * 3 + [32] * 97, (
+        "two whole blocks of the 40 tokens; the first of each group misses"
+    )
+
+
+def test_a_chat_shares_the_head_of_its_template(tmp_path: Path) -> None:
+    planned = shared_load()
+    load = planned.load.model_copy(update={"prefix_groups": None, "prefix_tokens": None})
+    plain = planned.model_copy(update={"load": load})
+    source = FittedText(RandomIds(range(30_000), 5), lambda ids, _: " ".join(map(str, ids)), head_tokens=24)
+    lengths = PlannedLengths(load, 5)
+    prepared = write_requests(plain, draw(plain), source, lengths, endpoint="chat", model="m", folder=tmp_path)
+    assert shared(tmp_path, prepared, 4) == [0, 24, 24, 24]
 
 
 def test_more_sharing_than_planned_is_refused(tmp_path: Path) -> None:
