@@ -117,6 +117,7 @@ REASONS = _table(
     Reason("ClockStep", "transient", "the clock was changed while measuring", "let the clock slew, not step"),
     Reason("MetricsGap", "transient", "the server's metrics could not be read", "check network policies"),
     Reason("SpoolFull", "transient", "no room for the records", "give the runner more ephemeral storage"),
+    Reason("DatasetUnreadable", "transient", "the dataset could not be read", "check workload.datasetUri"),
     Reason("StoreUnreachable", "transient", "the object store cannot be reached", "check results.uri and endpoint"),
     Reason("NoSuchBucket", "transient", "the bucket does not exist", "create it, or correct results.uri"),
     Reason(

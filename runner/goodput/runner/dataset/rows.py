@@ -19,6 +19,12 @@ class DatasetError(RunnerError):
         super().__init__(f"{place}: {problem}; {fix}")
 
 
+class DatasetUnreadableError(RunnerError):
+    """The dataset's store did not give it; another attempt may."""
+
+    reason = "DatasetUnreadable"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One request: its prompt is a text, token ids, or a chat's messages.
