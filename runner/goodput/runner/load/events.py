@@ -9,6 +9,7 @@ from typing import Any
 from goodput.runner.load.template import CommonRead, Plain, Template
 
 LESSONS = 8  # events that are looked at for a template before giving up
+GOOD_FINISHES = frozenset({"length", "stop", "tool_calls", "function_call"})
 _TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "refusal")
 _CALL_FIELDS = ("tool_calls", "function_call")
 
@@ -20,7 +21,7 @@ class StreamState:
         error: an error came inside the stream: its text.
         malformed: an event was not JSON, or not an object.
         done: ``[DONE]`` came.
-        finish: the finish reason.
+        finish: the finish reason; once a bad one came, that one.
         prompt_tokens: as the latest usage says.
         output_tokens: as the latest usage says.
         continuous: usage came with choices.
@@ -128,7 +129,7 @@ class StreamState:
 
     def _choice(self, choice: dict[str, Any]) -> bool:
         finish = choice.get("finish_reason")
-        if isinstance(finish, str):
+        if isinstance(finish, str) and (self.finish is None or self.finish in GOOD_FINISHES):
             self.finish = finish
         delta = choice.get("delta")
         parts = [choice.get("text")]
@@ -170,8 +171,11 @@ def _is_count(value: object) -> bool:
 
 
 def _is_error(document: dict[str, Any]) -> bool:
-    """``{"error": …}``, vLLM's flat form ``{"object": "error", "message": …}``, or FastAPI's ``{"detail": …}``."""
-    if document.get("error") or document.get("object") == "error":
+    """``{"error": …}``, vLLM's flat form ``{"object": "error", "message": …}``, or FastAPI's ``{"detail": …}``.
+
+    An error object that says nothing is one; null, false and an empty text are none.
+    """
+    if document.get("error") not in (None, False, "") or document.get("object") == "error":
         return True
     if document.get("choices") or document.get("usage"):
         return False

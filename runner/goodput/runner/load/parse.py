@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from goodput.analysis.schema import RequestOutcome
 from goodput.runner.load import spool
 from goodput.runner.load.chunks import ChunkDecoder
-from goodput.runner.load.events import StreamState
+from goodput.runner.load.events import GOOD_FINISHES, StreamState
 from goodput.runner.load.http_head import HEAD_END, MAX_HEAD_BYTES, Head, HeadError, parse_head
 from goodput.runner.load.sse import Event, SseDecoder
 from goodput.runner.load.template import CommonRead
@@ -23,7 +23,6 @@ from goodput.runner.load.tokens import Arrived, Gaps
 CountTokens = Callable[[str], int]
 _EVENT_STREAM = "text/event-stream"
 _PLAIN = frozenset({"", "identity"})
-_GOOD_FINISHES = frozenset({"length", "stop", "tool_calls", "function_call"})
 _CONNECT_REASONS = {
     errno.ECONNREFUSED: "ConnectRefused",
     errno.ETIMEDOUT: "ConnectTimeout",
@@ -218,6 +217,11 @@ class ResponseParser:
             return self._by_text, "tokenizer", self._count_tokens("".join(state.text))
         return self._by_text, "text", None
 
+    def _miscounted(self) -> bool:
+        """Tokens came in usage that no choice came with."""
+        state = self._state
+        return state.continuous and not state.bare_text and self._by_rise.total != state.output_tokens
+
     def _complete(self) -> bool:
         return self._state.done and self._state.finish is not None
 
@@ -253,7 +257,7 @@ class ResponseParser:
             (head.content_type != _EVENT_STREAM, "NotEventStream"),
             (self._extra, "MalformedHttp"),
             (state.error is not None, "StreamError"),
-            (state.finish is not None and state.finish not in _GOOD_FINISHES, "Aborted"),
+            (state.finish is not None and state.finish not in GOOD_FINISHES, "Aborted"),
         )
 
     def _open_ended(self, kind: int) -> bool:
@@ -280,7 +284,7 @@ class ResponseParser:
             (not state.events and not state.done, "EmptyResponse"),
             (state.finish is None, "NoFinishReason"),
             (not state.done, "NoDone"),
-            (state.inconsistent, "UsageMismatch"),
+            (state.inconsistent or self._miscounted(), "UsageMismatch"),
             (total is None, "LengthUnknown"),
             (total is not None and total < self._asked, "ShortOutput"),
             (total is not None and total > self._asked, "LongOutput"),
