@@ -141,7 +141,7 @@ def _trailer(data: bytes, at: int) -> tuple[int | None, int, bool]:
         if line < 0:
             return None, 0, False
         text, at = data[at : line + 1], line + 1
-        if not text.endswith(b"\r\n"):
+        if not text.endswith(b"\r\n") or b"\r" in text[:-2]:
             return None, len(data) - at, True
         if text == b"\r\n":
             return at, len(data) - at, len(data) > at
@@ -155,8 +155,9 @@ def events(payload: bytes, *, ended: bool) -> tuple[list[tuple[bytes, bytes]], b
         lines.pop()
     else:
         lines.append(b"")
-    found, junk = [], False
-    name, parts = b"", []
+    found: list[tuple[bytes, bytes]] = []
+    parts: list[bytes] = []
+    name, junk = b"", False
     for line in lines:
         field, _, value = line.partition(b":")
         value = value[1:] if value[:1] == b" " else value
@@ -224,7 +225,8 @@ def _contents(documents: list[dict[str, Any]], asked: int) -> str | None:
 def _has_text(choice: object) -> bool:
     if not isinstance(choice, dict):
         return False
-    delta = choice.get("delta") if isinstance(choice.get("delta"), dict) else {}
+    delta = choice.get("delta")
+    delta = delta if isinstance(delta, dict) else {}
     texts = [choice.get("text"), *(delta.get(f) for f in ("content", "reasoning_content", "reasoning", "refusal"))]
     called = delta.get("tool_calls") or delta.get("function_call")
     return bool(called) or any(isinstance(text, str) and text for text in texts)

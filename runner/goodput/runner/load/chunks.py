@@ -80,6 +80,8 @@ class ChunkDecoder:
                 self.error = "a chunk size that is no number"
             self._left = size or 0
             self._state = _PAYLOAD if size else _TRAILER
+        elif b"\r" in line[:-2]:
+            self.error = "a carriage return inside a trailer"
         elif len(line) == 2:
             self._state = _COMPLETE
             self.complete = True

@@ -76,6 +76,6 @@ def _head(status: int, http11: bool, headers: dict[bytes, bytes]) -> Head:
         chunked=chunked,
         length=length,
         keep=keep and (chunked or length is not None),
-        content_type=headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower(),
+        content_type=headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1"),
         encoding=headers.get(b"content-encoding", b"").decode("latin-1").lower(),
     )

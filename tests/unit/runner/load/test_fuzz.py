@@ -53,6 +53,7 @@ def test_undamaged_answers_are_judged_as_the_catalogue_says_however_they_are_cut
             assert (result.reason is None) == (told.name in good), told.name
 
 
+GOOD = answer(event(1), event(2), event(3), event(4, b'"length"'), DONE)
 REGRESSIONS = {
     "an error object that says nothing, beside tokens": answer(
         event(1), event(2), event(3, more=b'"error":{},'), event(4, b'"length"'), DONE
@@ -63,6 +64,10 @@ REGRESSIONS = {
     "an abort before the finish reason": answer(event(1), event(2, b'"abort"'), event(3), event(4, b'"length"'), DONE),
     "six tokens, two of them without a choice": answer(
         b'data: {"usage":{"completion_tokens":2}}\n\n', event(3), event(6, b'"length"'), DONE
+    ),
+    "a carriage return inside a trailer": replace(GOOD, data=GOOD.data.removesuffix(b"\r\n") + b"X-T: 1\r: 2\r\n\r\n"),
+    "white space of Unicode before the content type": replace(
+        GOOD, data=GOOD.data.replace(b"Content-Type: ", b"Content-Type:\xa0")
     ),
     "an abort behind the finish reason": answer(
         event(1), event(2), event(3), event(4, b'"length"'), b'data: {"choices":[{"finish_reason":"abort"}]}\n\n', DONE
@@ -79,8 +84,7 @@ def test_what_was_found_before(name: str) -> None:
 
 
 def test_an_undamaged_answer_like_these_is_a_success() -> None:
-    good = answer(event(1), event(2), event(3), event(4, b'"length"'), DONE)
-    assert check(Rig(), good, "json") == (None, [])
+    assert check(Rig(), GOOD, "json") == (None, [])
 
 
 @pytest.mark.parametrize(
