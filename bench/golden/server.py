@@ -75,6 +75,7 @@ class Server:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.truth.connections += 1
+            self.truth.open += 1
             self._peers[sock.fileno()] = Peer(sock, self.truth.connections)
             self._poll.register(sock.fileno(), select.EPOLLIN)
 
@@ -134,4 +135,5 @@ class Server:
         peer.steps = peer.row = peer.pending = None
         peer.turn = -1
         if self._peers.pop(peer.sock.fileno(), None) is not None:
+            self.truth.open -= 1
             peer.sock.close()

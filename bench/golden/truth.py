@@ -89,13 +89,13 @@ class Truth:
     Attributes:
         rows: in the order of arrival.
         at_once: requests under way, ``highest`` most of them.
-        connections: accepted.
+        connections: accepted, ``open`` those that nobody has closed.
         ordered: requests that were numbered by their order.
         stalled_ns: CLOCK_MONOTONIC, when the whole server stopped and when it went on.
     """
 
     def __init__(self) -> None:
-        self.at_once = 0
+        self.at_once = self.open = 0
         self.reset()
 
     def reset(self) -> None:
@@ -128,6 +128,7 @@ class Truth:
             "at_once": self.at_once,
             "at_once_highest": self.highest,
             "connections": self.connections,
+            "connections_open": self.open,
             "tokens": sum(row.tokens for row in self.rows),
             "verdicts": dict(Counter(row.case.verdict for row in self.rows)),
             "ended": dict(Counter(row.ended or "open" for row in self.rows)),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goodput.analysis import cells
 from goodput.analysis.metrics import Requests, good_mask, judge, rate, ratio, request_metrics
 from goodput.analysis.records import REQUESTS, missing_columns
 from goodput.analysis.schema import Slo
@@ -130,6 +131,15 @@ def test_a_looser_limit_never_has_fewer_good_requests(
     strict = judge(requests, Slo(ttft=limit), open_loop=True)
     loose = judge(requests, Slo(ttft=limit * factor), open_loop=True)
     assert strict.good <= loose.good <= loose.attempted == len(times)
+
+
+def test_percentiles_are_those_of_completed_requests() -> None:
+    failed = row(request=10, outcome="failed", reason="Reset", first_s=61.0, last_s=61.0)
+    good = [row(request=number) for number in range(10)]
+    tables = [pa.Table.from_pylist(rows, schema=REQUESTS) for rows in (good, [*good, failed])]
+    alone, beside = (cells._latencies(request_metrics(table), None, table) for table in tables)
+    assert beside == alone
+    assert set(alone) == {"ttft", "tpot", "e2e", "scheduled_ttft", "scheduled_e2e"}
 
 
 def test_columns_of_records() -> None:

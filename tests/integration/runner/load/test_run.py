@@ -205,6 +205,27 @@ def test_connections_are_used_again(golden: StartGolden, run_cell: RunCell) -> N
     assert server.summary()["connections"] < 30
 
 
+def test_no_connection_outlives_its_cell(golden: StartGolden, run_cell: RunCell) -> None:
+    server = golden(always(SLOW))
+    for _ in range(2):
+        assert run_cell(server.port, open_load(100, 20)).counts.completed == 20
+        assert server.summary()["connections_open"] == 1  # the one that asks
+
+
+def test_a_long_prompt_and_a_long_event_are_nothing_special(golden: StartGolden, run_cell: RunCell) -> None:
+    server = golden(always(Stream(text=" word" * 100_000)))
+    load = open_load(10, 5, 2).model_copy(update={"prompt_tokens": 50_000})
+    cell = run_cell(server.port, load)
+    assert cell.counts.completed == 5
+    assert cell.prompt_drift_ratio == 0
+    truth = server.truth()
+    assert {len(row["body"]["prompt"]) for row in truth} == {50_000}
+    start = cell.monotonic_opened - cell.window.opened
+    for row in cell.requests.to_pylist()[:5]:
+        assert row["output_tokens"] == 2
+        assert row["last_s"] + start >= truth[row["request"]]["last_send"][1] / 1e9
+
+
 def test_a_kept_connection_that_the_server_closed_costs_no_request(golden: StartGolden, run_cell: RunCell) -> None:
     server = golden(always(["stale", *proper(4, 0.01)]))
     cell = run_cell(server.port, open_load(20, 40))
