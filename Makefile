@@ -16,7 +16,7 @@ define twice
 $(BIN)/pytest -q $(1) || { echo "== once more, what failed:"; $(BIN)/pytest -q --last-failed $(1); }
 endef
 
-.PHONY: help demo test unit integration cluster-test lifecycle e2e check lint types layers chart image cluster-up cluster-down cluster-demo bench bench-client soak clean
+.PHONY: help demo test unit integration cluster-test lifecycle e2e check lint types layers chart image cluster-up cluster-down cluster-demo bench bench-client soak fuzz clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -83,6 +83,9 @@ bench-client: $(VENV)/dev ## The load client beside its peers, one server whose 
 
 soak: $(VENV)/dev ## The load client for 10 minutes at 1,000 streams, and a million requests parsed and committed (22 GB of disk)
 	$(BIN)/python -m bench.soak
+
+fuzz: $(VENV)/dev ## A million damaged answers through the load client: nothing crashes, no failure looks like a success (20 minutes of CPU)
+	$(BIN)/python -m bench.fuzz --mutants 1000000 --processes 2
 
 clean: ## Remove the environment and local results
 	rm -rf $(VENV) .goodput results
