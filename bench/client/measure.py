@@ -62,10 +62,11 @@ class Bench:
         self._client, self._folder, self._tokenizer, self._fifo = client, folder, tokenizer, fifo
         self._start_cpu: float | None = None
 
-    def start_cpu(self) -> float:
-        """CPU seconds of a run with one request: what starting costs."""
+    def start_cpu(self) -> float | None:
+        """CPU seconds of a run with one request: what starting costs. None where that does not succeed."""
         if self._start_cpu is None:
-            self._start_cpu = self._run(_steady(1), requests=1).spent.cpu_seconds
+            done = self._run(_steady(1), requests=1)
+            self._start_cpu = done.spent.cpu_seconds if done.problem is None else None
         return self._start_cpu
 
     def load(self, concurrency: int, rounds: int) -> Load:
@@ -74,7 +75,8 @@ class Bench:
         limit = _START_SECONDS + 3 * CYCLE_SECONDS * requests / concurrency
         done = self._run(_steady(concurrency), requests=requests, concurrency=concurrency, limit_seconds=limit)
         events = sum(len(row.tokens) for row in done.rows)
-        cpu = (done.spent.cpu_seconds - self.start_cpu()) / events if events and done.problem is None else None
+        started = self.start_cpu() if events and done.problem is None else None
+        cpu = None if started is None else (done.spent.cpu_seconds - started) / events
         later = {id(row) for row in done.rows[concurrency:]}
         pairs = [pair for pair in match(done.answers, done.rows) if id(pair[1]) in later]
         return Load(
