@@ -81,7 +81,7 @@ def measure(entry: ClientResults, bench: Bench, scale: Scale) -> None:
     for streams in scale.searched:
         if streams == scale.compared or entry.capacity(scale.searched) == (_before(streams, scale.searched), False):
             _say(f"{entry.name}: {streams} streams")
-            entry.loads[streams] = bench.load(streams, scale.rounds)
+            entry.loads[streams] = bench.load(streams, scale.rounds, cpu=streams == scale.compared)
     _say(f"{entry.name}: scripted answers")
     entry.honesty = bench.honesty()
     if scale.hanging:

@@ -14,10 +14,11 @@ _METHOD = """\
 One server whose truth is known (`bench/golden`) on one core{real_time}, one client at a time on another. Every stream
 is a closed loop of equal requests: first token after {ttft:g} ms, then one every {gap:g} ms, {tokens} in all. The first
 request of each stream is not judged. Errors are |reported − true|, true being the server's stamps of arrival and sends.
-CPU and memory are those of the client's whole process tree, parsing and records included; CPU per event leaves out what
-a run with one request costs. “Held” is what the server saw under way, mean. Peers run from `constraints/peers/`
-(pins for Linux on x86-64 only, made by `constraints/lock_peers.py`), each in an environment of its own. Answers that
-never end time out after 20 s where a client has such a setting; a client that has not ended after a minute hangs."""
+CPU and memory are those of the client's whole process tree, parsing and records included; CPU per event is the
+difference to a run with one request per stream. “Held” is what the server saw under way, mean. Peers run from
+`constraints/peers/` (for Linux on x86-64 only, made by `constraints/lock_peers.py`), each in an environment of its own.
+Answers that never end time out after 20 s where a client has such a setting; a client that has not ended after a minute
+hangs."""
 
 
 def about(*, fifo: bool, arguments: Sequence[str]) -> list[str]:

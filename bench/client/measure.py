@@ -41,7 +41,7 @@ class Load:
     """A run of ``concurrency`` streams.
 
     Attributes:
-        cpu_per_event: seconds of CPU per token-carrying event, the start of the program not counted.
+        cpu_per_event: seconds of CPU per token-carrying event, its start not counted; None: not measured.
         held: streams that the server saw under way, mean.
         peak_mib: of memory.
         problem: why there are no numbers.
@@ -60,33 +60,28 @@ class Bench:
 
     def __init__(self, client: Client, folder: Path, tokenizer: Path, *, fifo: bool) -> None:
         self._client, self._folder, self._tokenizer, self._fifo = client, folder, tokenizer, fifo
-        self._start_cpu: float | None = None
 
-    def start_cpu(self) -> float | None:
-        """CPU seconds of a run with one request: what starting costs. None where that does not succeed."""
-        if self._start_cpu is None:
-            done = self._run(_steady(1), requests=1)
-            self._start_cpu = done.spent.cpu_seconds if done.problem is None else None
-        return self._start_cpu
+    def load(self, concurrency: int, rounds: int, *, cpu: bool) -> Load:
+        """``rounds`` requests per stream, the first of each not judged: they are spread over one request's time.
 
-    def load(self, concurrency: int, rounds: int) -> Load:
-        """``rounds`` requests per stream, the first of each not judged: they are spread over one request's time."""
-        requests = max(rounds * concurrency, MIN_REQUESTS)
-        limit = _START_SECONDS + 3 * CYCLE_SECONDS * requests / concurrency
-        done = self._run(_steady(concurrency), requests=requests, concurrency=concurrency, limit_seconds=limit)
-        events = sum(len(row.tokens) for row in done.rows)
-        started = self.start_cpu() if events and done.problem is None else None
-        cpu = None if started is None else (done.spent.cpu_seconds - started) / events
+        ``cpu``: a second run, of one request per stream, tells what starting costs: it is subtracted.
+        """
+        done = self._steady(concurrency, max(rounds * concurrency, MIN_REQUESTS))
+        start = self._steady(concurrency, concurrency) if cpu and done.problem is None else None
         later = {id(row) for row in done.rows[concurrency:]}
         pairs = [pair for pair in match(done.answers, done.rows) if id(pair[1]) in later]
         return Load(
             concurrency=concurrency,
             timing=timing(pairs),
-            cpu_per_event=cpu,
+            cpu_per_event=None if start is None else _cpu_per_event(start, done),
             held=held(done.rows, concurrency),
             peak_mib=done.spent.peak_mib,
             problem=done.problem,
         )
+
+    def _steady(self, concurrency: int, requests: int) -> Run:
+        limit = _START_SECONDS + 3 * CYCLE_SECONDS * requests / concurrency
+        return self._run(_script(concurrency), requests=requests, concurrency=concurrency, limit_seconds=limit)
 
     def honesty(self) -> Honesty | str:
         """All cases of the catalogue that end, one after the other; a text where there is no result."""
@@ -153,12 +148,18 @@ class Bench:
         return Run(spent, answers, rows, None)
 
 
+def _cpu_per_event(start: Run, done: Run) -> float | None:
+    """What the events cost that the longer run has more of."""
+    more = sum(len(row.tokens) for row in done.rows) - sum(len(row.tokens) for row in start.rows)
+    return (done.spent.cpu_seconds - start.spent.cpu_seconds) / more if start.problem is None and more > 0 else None
+
+
 def hangs(case: Case) -> bool:
     """Whether the server never ends that answer."""
     return not isinstance(case.plan, Stream) and bool(case.plan) and case.plan[-1] == "hang"
 
 
-def _steady(concurrency: int) -> Script:
+def _script(concurrency: int) -> Script:
     """Equal streams; the first of each begins at its own time, so that they do not go in step."""
     spread = [Stream(TTFT_SECONDS + CYCLE_SECONDS * k / concurrency, GAP_SECONDS) for k in range(concurrency)]
     return Script(
