@@ -15,7 +15,7 @@ from goodput.analysis.goodput_table import gpu_seconds, load_cells
 from goodput.analysis.metrics import rate
 from goodput.analysis.planned import PlannedCell
 from goodput.analysis.result import AnalysisResult
-from goodput.analysis.schema import Slo
+from goodput.analysis.schema import GpuColumns, Slo
 from goodput.analysis.tables import BOOL, FLOAT, INT, TEXT, Columns, Row, build, flag_cells
 
 STATE: Columns = {"block": TEXT, "sentinel": BOOL, "state": TEXT, "reason": TEXT, "attempt": INT, "void_attempts": INT}
@@ -80,6 +80,15 @@ SERVED: Columns = {
     **{f"server_{name}_mean_seconds": FLOAT for name in HISTOGRAMS},
     **{f"server_{name}_within_slo_ratio": FLOAT for name in LIMITED},
 }
+GPU = {
+    "gpu_sm_clock_mean_mhz": ("sm_clock_mhz", "mean"),
+    "gpu_sm_clock_min_mhz": ("sm_clock_mhz", "min"),
+    "gpu_memory_clock_mean_mhz": ("memory_clock_mhz", "mean"),
+    "gpu_power_mean_watts": ("power_watts", "mean"),
+    "gpu_power_max_watts": ("power_watts", "max"),
+    "gpu_temperature_max_celsius": ("temperature_celsius", "max"),
+}
+"""Column → field of `schema.GpuColumns` and of its spread."""
 CLIENT = {
     "send_lag_p50_seconds": "send_lag_p50_seconds",
     "send_lag_p99_seconds": "send_lag_p99_seconds",
@@ -114,6 +123,9 @@ RUN: Columns = {
     "prompts_sha256": TEXT,
     "dataset_sha256": TEXT,
     "dataset_rows": INT,
+    **dict.fromkeys(GPU, FLOAT),
+    "gpu_samples": INT,
+    "gpu_throttled": TEXT,
     **dict.fromkeys(CLIENT, FLOAT),
     **dict.fromkeys(COUNTED, INT),
     "stamp_source": TEXT,
@@ -238,6 +250,13 @@ def _served(cell: Cell, slo: Slo) -> Row:
     return row
 
 
+def _gpu(gpu: GpuColumns | None) -> Row:
+    row: Row = {column: getattr(getattr(gpu, field, None), part, None) for column, (field, part) in GPU.items()}
+    reasons = None if gpu is None else gpu.throttled
+    named = None if reasons is None else ", ".join(f"{reason} {count}" for reason, count in reasons.items()) or "no"
+    return row | {"gpu_samples": None if gpu is None else gpu.samples, "gpu_throttled": named}
+
+
 def _run(result: AnalysisResult, cell: Cell) -> Row:
     document = cell.document
     window, client, start = document.window, document.client, document.start
@@ -249,6 +268,7 @@ def _run(result: AnalysisResult, cell: Cell) -> Row:
         "prompts_sha256": window.prompts_sha256 if window else None,
         "dataset_sha256": dataset.sha256 if dataset else None,
         "dataset_rows": dataset.rows if dataset else None,
+        **_gpu(document.gpu),
         **{column: getattr(client, field, None) for column, field in {**CLIENT, **COUNTED}.items()},
         "stamp_source": client.stamp_source if client else None,
         "start_order": start.order,

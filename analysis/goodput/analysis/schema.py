@@ -368,6 +368,29 @@ class DatasetFacts(Document):
     unusable_rows: int
 
 
+class Spread(Document):
+    """Of a gauge's samples, over all GPUs of the server."""
+
+    mean: float
+    min: float
+    max: float
+    samples: int
+
+
+class GpuColumns(Document):
+    """The GPUs during the window, as a DCGM exporter shows them. What it does not show is None."""
+
+    reason: str | None = None  # why there is nothing
+    gpus: tuple[str, ...] = ()  # UUIDs
+    samples: int = 0
+    sm_clock_mhz: Spread | None = None
+    memory_clock_mhz: Spread | None = None
+    power_watts: Spread | None = None
+    temperature_celsius: Spread | None = None
+    violations: dict[str, float] = Field(default_factory=dict)  # rise of throttling time, in the exporter's unit (ns)
+    throttled: dict[str, int] | None = None  # samples by clock event reason
+
+
 class Provenance(Document):
     """What was measured on what. Whatever could not be learnt is None."""
 
@@ -457,6 +480,7 @@ class CellDocument(Document):
     delivered_total_tokens: int | None = None
     client: Client | None = None
     server: ServerColumns | None = None
+    gpu: GpuColumns | None = None  # None: no exporter was named
     itl: LogHistogram | None = None
     start: Start
     provenance: Provenance

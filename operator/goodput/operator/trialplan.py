@@ -56,7 +56,9 @@ def trial_plan(sweep: Sweep, trial: TrialId, facts: ServerFacts) -> TrialPlan:
         model=spec.model.name,
         served_model=spec.model.served,
         model_revision=spec.model.revision,
-        server=facts.model_copy(update={"expects": dict(config.flags)}),
+        server=facts.model_copy(
+            update={"expects": dict(config.flags), "gpu_metrics_url": gpu_metrics_url(sweep, config, facts.node)}
+        ),
         endpoint=spec.workload.endpoint,
         dataset=dataset_target(sweep),
         token_id_range=(token_ids.first, token_ids.last + 1) if token_ids is not None else None,
@@ -94,6 +96,14 @@ def _at_once(load: Load) -> int:
     if load.arrival == "burst":
         return load.window_requests or 0
     return load.concurrency or int((rate or 0.0) * WARMUP_SECONDS_OF_ARRIVALS)
+
+
+def gpu_metrics_url(sweep: Sweep, config: Config, node: str | None) -> str | None:
+    """The exporter's page for a server on that node; None where none is named, or the node is not known."""
+    named = sweep.engines[config.engine].gpu_metrics
+    if named is None or ("{node}" in named.url and node is None):
+        return None
+    return named.url.replace("{node}", node or "")
 
 
 def warmup_concurrency(config: Config, loads: tuple[LoadStep, ...]) -> int:

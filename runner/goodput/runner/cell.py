@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from goodput.runner.contract import PlannedLoad, TrialPlan
@@ -19,6 +20,8 @@ from goodput.runner.errors import (
     ServerRestartedError,
     StoppedError,
 )
+from goodput.runner.gpu import INTERVAL_SECONDS as GPU_SECONDS
+from goodput.runner.gpu import GpuReader
 from goodput.runner.idle import DEADLINE_SECONDS, GAP_SECONDS, wait_idle
 from goodput.runner.load.cpus import available_cpus
 from goodput.runner.load.errors import LoadError
@@ -142,9 +145,11 @@ def _load(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> LoadRun:
         follow=bench.follow,
     )
     scraped = bench.server.sibling(timeout_seconds=2.0)
+    gpu = _Gpu(bench.plan.server.gpu_metrics_url, cell.gpu)
     scraper = Scraper(lambda: read(scraped.metrics, whole=False), cell.samples)
     run.start()
     scraper.start()
+    gpu.start()
     bench.board.metrics.begin(planned, Running(lambda: _progress(run), run.followed, cell.load, run.processes))
     try:
         if not _watch(bench, run):
@@ -154,8 +159,26 @@ def _load(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> LoadRun:
     finally:
         bench.board.metrics.freeze()
         scraper.stop()
+        gpu.stop()
         scraped.close()
     return run
+
+
+class _Gpu:
+    """Follows the exporter of the server's node, where one is named."""
+
+    def __init__(self, url: str | None, file: Path) -> None:
+        self._reader = None if url is None else GpuReader(url, time.monotonic)
+        self._scraper = None if self._reader is None else Scraper(self._reader.read, file, GPU_SECONDS)
+
+    def start(self) -> None:
+        if self._scraper is not None:
+            self._scraper.start()
+
+    def stop(self) -> None:
+        if self._scraper is not None and self._reader is not None:
+            self._scraper.stop()
+            self._reader.close()
 
 
 def _progress(run: LoadRun) -> Progress:

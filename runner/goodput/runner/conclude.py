@@ -17,6 +17,7 @@ from goodput.analysis.schema import (
     CellKey,
     Commit,
     CommittedFile,
+    GpuColumns,
     Provenance,
     ServerColumns,
     Start,
@@ -24,8 +25,9 @@ from goodput.analysis.schema import (
 from goodput.runner.asked import asked_of, lag_seconds, makespan_seconds
 from goodput.runner.columns import samples_table, server_columns
 from goodput.runner.contract import PlannedLoad, TrialPlan
+from goodput.runner.gpu import GpuSample, gpu_columns
 from goodput.runner.load.run import CellRecords
-from goodput.runner.scrape import INTERVAL_SECONDS, samples
+from goodput.runner.scrape import INTERVAL_SECONDS, documents, samples
 from goodput.runner.snapshot import Snapshot
 from goodput.runner.spool import CellSpool, Closing, Memory, Opening
 from goodput.runner.summary import Summary, summarize
@@ -74,6 +76,7 @@ def conclude(
         window = None if records is None else (records.monotonic_opened, records.monotonic_closed)
         server = server_columns(opening.snapshot, closing.snapshot, scraped, window, interval_seconds=INTERVAL_SECONDS)
         server = _compared(server, records)
+    gpu = _gpu(plan, memory, cell, records)
     outcomes = {} if records is None else _outcomes(records.requests)
     facts = None if opening is None or records is None else _facts(plan, planned, opening, closing, records)
     asked = Asked() if records is None else asked_of(records, server)
@@ -93,9 +96,11 @@ def conclude(
         warnings=(
             *memory.warnings,
             *(() if opening is None else opening.warnings),
+            *(() if gpu is None or gpu.reason is None else (f"NoGpuMetrics: {gpu.reason}",)),
             *warnings(None if records is None else records.counts, server, asked),
         ),
         server=server,
+        gpu=gpu,
         asked=asked,
         makespan_seconds=None if records is None else makespan_seconds(planned.load, records),
         start=start(plan, memory),
@@ -116,6 +121,16 @@ def start(plan: TrialPlan, memory: Memory) -> Start:
         warmup_requests=warmup.requests,
         warmup_steady=warmup.steady,
     )
+
+
+def _gpu(plan: TrialPlan, memory: Memory, cell: CellSpool, records: CellRecords | None) -> GpuColumns | None:
+    """The GPUs during the window; None where no exporter is named."""
+    if plan.server.gpu_metrics_url is None:
+        return None
+    window = None if records is None else (records.monotonic_opened, records.monotonic_closed)
+    known = plan.server.gpu_uuid or (memory.provenance.gpu_uuid if memory.provenance is not None else None)
+    uuids = frozenset(known.replace(",", " ").split()) if known else frozenset()
+    return gpu_columns(documents(cell.gpu, GpuSample), window, uuids)
 
 
 def _compared(server: ServerColumns, records: CellRecords | None) -> ServerColumns:

@@ -24,6 +24,7 @@ class ServerFacts(Document):
     image_digest: str | None = None
     node: str | None = None
     gpu_uuid: str | None = None
+    gpu_metrics_url: str | None = None  # of a DCGM exporter on the server's node
     order: int  # k-th server start of the sweep
     start_seconds: float | None = None  # started → Ready
     compile_cache: Literal["hit", "miss"] | None = None  # as the log says it

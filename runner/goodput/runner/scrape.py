@@ -8,11 +8,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
+from goodput.analysis.schema import Document
 from goodput.runner.errors import ServerGoneError
 from goodput.runner.snapshot import Snapshot
 
 INTERVAL_SECONDS = 0.5
+_AnyDocument = TypeVar("_AnyDocument", bound=Document)
 
 
 class Scraper:
@@ -21,7 +24,7 @@ class Scraper:
     A scrape that fails leaves a gap; the samples are appended to ``file``, one JSON document per line.
     """
 
-    def __init__(self, read: Callable[[], Snapshot], file: Path, interval_seconds: float = INTERVAL_SECONDS) -> None:
+    def __init__(self, read: Callable[[], Document], file: Path, interval_seconds: float = INTERVAL_SECONDS) -> None:
         self._read = read
         self._file = file
         self._interval_seconds = interval_seconds
@@ -60,8 +63,13 @@ def _give_way() -> None:
 
 
 def samples(file: Path) -> tuple[Snapshot, ...]:
+    """What a scraper of snapshots wrote."""
+    return documents(file, Snapshot)
+
+
+def documents(file: Path, kind: type[_AnyDocument]) -> tuple[_AnyDocument, ...]:
     """What a scraper wrote, in order. A line that a crash cut short is left out."""
     if not file.exists():
         return ()
     lines = file.read_text(encoding="utf-8").split("\n")
-    return tuple(Snapshot.model_validate_json(line) for line in lines[:-1] if line)
+    return tuple(kind.model_validate_json(line) for line in lines[:-1] if line)

@@ -4,7 +4,7 @@ A cell's folder tells how far it came:
 
     began.json       it was begun
     opening.json     idle snapshot, prefix cache reset: the load may start
-    load/            the load client's own files;  samples.jsonl  the server's metrics meanwhile
+    load/            the load client's own files;  samples.jsonl, gpu.jsonl  the metrics meanwhile
     closing.json     FINISHED: closing snapshot (or why there is none)
     commit/          the files to upload; ``_COMMIT.json`` is written last
     committed.json   it is in the store; everything else is gone
@@ -73,6 +73,7 @@ class CellSpool:
         self.folder = folder
         self.load = folder / "load"
         self.samples = folder / "samples.jsonl"
+        self.gpu = folder / "gpu.jsonl"
 
     def begin(self, unix: float) -> None:
         """Note that the cell was begun."""
@@ -115,7 +116,7 @@ class CellSpool:
             (folder / name).write_bytes(data)
         _write(folder / COMMIT, commit)
         shutil.rmtree(self.load, ignore_errors=True)
-        self.samples.unlink(missing_ok=True)
+        self._drop_samples()
 
     def staged(self, name: str) -> bytes:
         """Bytes of a file that is laid ready."""
@@ -132,7 +133,11 @@ class CellSpool:
         _write(self.folder / "committed.json", committed)
         shutil.rmtree(self.folder / "commit", ignore_errors=True)
         shutil.rmtree(self.load, ignore_errors=True)
+        self._drop_samples()
+
+    def _drop_samples(self) -> None:
         self.samples.unlink(missing_ok=True)
+        self.gpu.unlink(missing_ok=True)
 
 
 class TrialSpool:

@@ -282,3 +282,14 @@ def test_a_server_that_counts_other_requests_is_a_warning(proxy: Proxy, cell: Ma
     assert document.server is not None
     assert document.server.counts_agree is False
     assert [warning.partition(":")[0] for warning in document.warnings] == ["CountsDiffer"]
+
+
+def test_an_exporter_that_cannot_be_read_is_a_warning(engine: Engine, cell: MakeCell) -> None:
+    watched = cell(engine.url, TWO)
+    facts = watched.plan.server.model_copy(update={"gpu_metrics_url": "http://127.0.0.1:1/metrics"})
+    watched.plan = watched.plan.model_copy(update={"server": facts})
+    document = watched.run()
+    assert (document.outcome, document.reason) == ("valid", None)
+    assert document.gpu is not None
+    assert document.gpu.sm_clock_mhz is None
+    assert [warning.partition(":")[0] for warning in document.warnings] == ["NoGpuMetrics"]

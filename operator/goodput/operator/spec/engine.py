@@ -89,6 +89,14 @@ class External(Part):
     )
 
 
+class GpuMetrics(Part):
+    """Where clocks, power and temperature of the GPUs can be read."""
+
+    url: Annotated[str, Field(max_length=2048, pattern="^https?://.+")] = Field(
+        description="Metrics page of a DCGM exporter, e.g. http://{node}:9400/metrics; {node} is the server's node."
+    )
+
+
 class EngineSpec(Part):
     """One engine: what is started, with which base flags, where. Its name is part of every config's id."""
 
@@ -135,3 +143,7 @@ class EngineSpec(Part):
         description="simulated: name of a step-time profile, or path of a YAML file; without it teaching.",
     )
     external: External | None = Field(default=None, description="external: where the server is.")
+    gpu_metrics: GpuMetrics | None = Field(
+        default=None,
+        description="GPU metrics of the window for the records. An exporter that cannot be read is a warning.",
+    )
