@@ -97,6 +97,8 @@ def run(
     group = _Group()
 
     def enter() -> None:
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # a client may hold more than a thousand connections
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         os.sched_setaffinity(0, {cpu})
         group.enter()
 
