@@ -15,11 +15,11 @@ from goodput.analysis.schema import Load, Stage
 
 Times = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Purpose = Literal["arrivals", "prompts", "lengths", "rows", "prefixes"]
+Purpose = Literal["arrivals", "prompts", "lengths", "rows", "prefixes", "groups"]
 
 NANOSECONDS = 1_000_000_000
 _DRAWN_AT_ONCE = 4096
-_SPAWN_KEYS: dict[Purpose, int] = {"arrivals": 0, "prompts": 1, "lengths": 2, "rows": 3, "prefixes": 4}
+_SPAWN_KEYS: dict[Purpose, int] = {"arrivals": 0, "prompts": 1, "lengths": 2, "rows": 3, "prefixes": 4, "groups": 5}
 
 
 def seed_sequence(seed: int, purpose: Purpose, index: int | None = None) -> np.random.SeedSequence:

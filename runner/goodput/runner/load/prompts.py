@@ -83,17 +83,20 @@ class SharedPrefixIds:
     """
 
     def __init__(self, source: PromptSource, prefixes: PromptSource, seed: int, *, groups: int, tokens: int) -> None:
-        self._source, self._tokens = source, tokens
-        self._prefixes = [prefixes.ids(tokens, group) for group in range(groups)]
-        self._draw = generator(seed, "prefixes")
+        self._source, self._prefixes = source, prefixes
+        self._count, self._tokens = groups, tokens
+        self._draw = generator(seed, "groups")
         self._groups: list[int] = []
+        self._made: dict[int, Ids] = {}
 
     def ids(self, n: int, index: int) -> Ids:
         """See `PromptSource`."""
         while len(self._groups) <= index:
-            self._groups += self._draw.integers(0, len(self._prefixes), _GROUPS_AT_ONCE).tolist()
-        rest = self._source.ids(n - self._tokens, index)
-        return np.concatenate([self._prefixes[self._groups[index]], rest])
+            self._groups += self._draw.integers(0, self._count, _GROUPS_AT_ONCE).tolist()
+        group = self._groups[index]
+        if group not in self._made:
+            self._made[group] = self._prefixes.ids(self._tokens, group)
+        return np.concatenate([self._made[group], self._source.ids(n - self._tokens, index)])
 
 
 class FittedText:
