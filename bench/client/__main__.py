@@ -36,7 +36,7 @@ class Scale:
     hanging: bool
 
 
-FULL = Scale(1000, (64, 128, 256, 512, 1000, 1500), 4, STREAMS, 6.0, 2, hanging=True)
+FULL = Scale(1000, (64, 128, 256, 512, 1000, 1500), 3, STREAMS, 6.0, 2, hanging=True)
 QUICK = Scale(256, (256,), 3, (512,), 5.0, 1, hanging=False)
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.client.measure import GAP_SECONDS, TOKENS, TTFT_SECONDS
+from bench.client.measure import GAP_SECONDS, HANG_LIMIT_SECONDS, HANG_TIMEOUT_SECONDS, TOKENS, TTFT_SECONDS
 
 _METHOD = """\
 One server whose truth is known (`bench/golden`) on one core{real_time}, one client at a time on another. Every stream
@@ -17,8 +17,8 @@ request of each stream is not judged. Errors are |reported − true|, true being
 CPU and memory are those of the client's whole process tree, parsing and records included; CPU per event is the
 difference to a run with one request per stream. “Held” is what the server saw under way, mean. Peers run from
 `constraints/peers/` (for Linux on x86-64 only, made by `constraints/lock_peers.py`), each in an environment of its own.
-Answers that never end time out after 20 s where a client has such a setting; a client that has not ended after a minute
-hangs."""
+Answers that never end time out after {timeout:g} s where a client has such a setting; one that has not ended after
+{limit:g} s hangs."""
 
 
 def about(*, fifo: bool, arguments: Sequence[str]) -> list[str]:
@@ -33,6 +33,8 @@ def about(*, fifo: bool, arguments: Sequence[str]) -> list[str]:
         ttft=TTFT_SECONDS * 1e3,
         gap=GAP_SECONDS * 1e3,
         tokens=TOKENS,
+        timeout=HANG_TIMEOUT_SECONDS,
+        limit=HANG_LIMIT_SECONDS,
     )
     return ["# The load client and its peers", made, method]
 

@@ -19,11 +19,11 @@ TTFT_SECONDS = 0.05
 GAP_SECONDS = 0.05
 TOKENS = 60
 CYCLE_SECONDS = TTFT_SECONDS + (TOKENS - 1) * GAP_SECONDS  # of one request
-MIN_REQUESTS = 384
-HANG_TIMEOUT_SECONDS = 20.0  # given to clients that can end a request
+MIN_REQUESTS = 256
+HANG_TIMEOUT_SECONDS = 10.0  # given to clients that can end a request
 _TIMEOUT_SECONDS = 120.0  # of a request, where none should hang
 _START_SECONDS = 90.0  # to import, make prompts and write results
-_HANG_LIMIT_SECONDS = 60.0
+HANG_LIMIT_SECONDS = 45.0
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Bench:
             requests=count,
             concurrency=count,
             tokens=ASKED,
-            limit_seconds=_HANG_LIMIT_SECONDS,
+            limit_seconds=HANG_LIMIT_SECONDS,
             timeout_seconds=HANG_TIMEOUT_SECONDS,
         )
         if done.problem is not None:
