@@ -65,7 +65,7 @@ class RequestRecord:
 
 
 class Rows:
-    """Keeps the rows of a cell in columns: a million of them take some 150 MB, as objects it were five times that."""
+    """Keeps the rows of a cell in columns: a row takes some 400 bytes while they are sorted, as an object far more."""
 
     def __init__(self) -> None:
         self._new: list[RequestRecord] = []

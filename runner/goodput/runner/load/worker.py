@@ -91,6 +91,7 @@ def run(folder: Path, index: int) -> None:
             arrivals=arrivals,
             exchanges=exchanges,
             live=live,
+            gather=kernel_stamps,
         )
         descriptors = sum(1 for _ in Path("/proc/self/fd").iterdir())
         gc.collect()
