@@ -88,9 +88,16 @@ class StreamState:
 
     def take_common(self, found: re.Match[bytes]) -> tuple[int, bool]:
         """As `take`, for what ``common`` has found. Its text is not kept: with usage nobody has to count it."""
+        text, prompt, output = found.groups()
         self.events += 1
-        self.prompt_tokens = int(found[2])
-        return self._rise(int(found[3]), with_choices=True), found.end(1) > found.start(1)
+        self.prompt_tokens = int(prompt)
+        count = int(output)
+        rise = count - self._highest
+        if rise < 0:
+            return self._rise(count, with_choices=True), bool(text)
+        self.output_tokens = self._highest = count
+        self.continuous = True
+        return rise, bool(text)
 
     def _plain(self, plain: Plain) -> tuple[int, bool]:
         self.events += 1

@@ -113,7 +113,8 @@ class ResponseParser:
             self._by_rise.single(stamp, rise)
         if text:
             self._by_text.single(stamp, 1)
-        self._kernel = self._kernel and (kernel or not (rise or text))
+        if not kernel and (rise or text):
+            self._kernel = False
 
     def _read(self, data: bytes, *, kernel: bool) -> None:
         self._by_rise.next_read()

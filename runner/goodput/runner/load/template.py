@@ -71,11 +71,12 @@ class Template(NamedTuple):
 class CommonRead:
     """A read that is one chunk, which is one event of the template, and nothing else: most reads of most streams."""
 
-    __slots__ = ("_end", "_start", "_variable")
+    __slots__ = ("_end", "_end_length", "_start", "_start_length", "_variable")
 
     def __init__(self, template: Template) -> None:
         self._start = _FIELD + template.before
         self._end = template.after + _EVENT_END + _CHUNK_END
+        self._start_length, self._end_length = len(self._start), len(self._end)
         self._variable = _variable(template.between).match
 
     def match(self, data: bytes) -> re.Match[bytes] | None:
@@ -84,10 +85,11 @@ class CommonRead:
         begin = line + 2
         if line < 0 or not data.startswith(self._start, begin) or not data.endswith(self._end):
             return None
-        found = self._variable(data, begin + len(self._start))
-        if found is None or found.end() + len(self._end) != len(data):
+        found = self._variable(data, begin + self._start_length)
+        length = len(data)
+        if found is None or found.end() + self._end_length != length:
             return None
-        return found if _size(data[:line]) == len(data) - begin - len(_CHUNK_END) else None
+        return found if _size(data[:line]) == length - begin - 2 else None
 
 
 @lru_cache(maxsize=256)
