@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 SO_TIMESTAMPING = 37
 RECEIVE_STAMPS = 1 << 3 | 1 << 4  # SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE
+STAMPS_SECONDS = 0.5  # until the kernel has switched them on: on a busy machine longer than a hundred reads
 IDLE = -1
 
 # How the end of a response is found.
@@ -132,8 +134,10 @@ def kernel_stamps_work() -> bool:
                 near.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, RECEIVE_STAMPS)
             except OSError:
                 return False
-            for _ in range(100):
+            deadline = time.monotonic() + STAMPS_SECONDS
+            while time.monotonic() < deadline:
                 far.send(b"x")
                 if near.recvmsg(1, 128)[1]:
                     return True
+                time.sleep(0.001)  # the kernel switches them on in a thread of its own, which needs a core
     return False
