@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from goodput.runner.load.beginnings import BLOCK_TOKENS
 from goodput.runner.load.bodies import ENTRY_FIELDS
 from goodput.runner.load.cell import Asked, CellNote
 from goodput.runner.load.job import ENTRIES
 from goodput.runner.load.records import seconds
 
+ROW_DATASETS = ("sharegpt", "jsonl")  # their rows are sent as they are, so that they can come again
 _ENTRY_TYPE = np.dtype([(name, "<u8" if name == "offset" else "<u4") for name in ENTRY_FIELDS])
 
 
@@ -44,19 +47,32 @@ class Asks:
             closed_seconds: the window's end.
             note: says from which request on prompts repeat.
         """
-        unique_prompts = note.unique_prompts
+        count, unique = len(self._entries), note.unique_prompts
         numbers = requests.column("request").to_numpy()
         asked = self._entries[np.fromiter(map(self._place, numbers.tolist()), dtype=np.int64, count=len(numbers))]
+        again = numbers >= count
+        asked["shared_tokens"][again] = _shared_again(asked[again], note)
         window = requests.column("in_window").to_numpy(zero_copy_only=False).astype(np.bool_)
         sent = ~np.isnan(seconds(requests, "sent_s"))
         shared, times = np.unique(asked["shared_tokens"][sent], return_counts=True)
         early = seconds(requests, "planned_s") < closed_seconds
-        last = len(self._entries) if unique_prompts is None else min(unique_prompts, len(self._entries))
+        last = count if unique is None else min(unique, count)
+        rows = note.plan.load.dataset in ROW_DATASETS
         return Asked(
             prompt_tokens=tuple(asked["prompt_tokens"][window].tolist()),
             output_tokens=tuple(asked["output_tokens"][window].tolist()),
             shared=dict(zip(shared.tolist(), times.tolist(), strict=True)),
             sent_prompt_tokens=int(asked["prompt_tokens"][sent].sum(dtype=np.int64)),
-            repeated=0 if unique_prompts is None else int(np.count_nonzero(early & (numbers >= last))),
+            repeated=int(np.count_nonzero(early & (numbers >= last))) if rows else 0,
             left_out=note.left_out_rows,
         )
+
+
+def _shared_again(asked: NDArray[np.void], note: CellNote) -> NDArray[np.uint32]:
+    """Shared tokens of requests that come again, when whatever they begin like has been sent before."""
+    load = note.plan.load
+    if load.prefix_tokens is not None:  # its group's prefix stays, the ids behind it are rotated
+        return np.full(len(asked), load.prefix_tokens // BLOCK_TOKENS * BLOCK_TOKENS, dtype=np.uint32)
+    if note.endpoint == "chat" and load.dataset in ROW_DATASETS:  # a chat is sent as it was
+        return (asked["prompt_tokens"] - 1) // BLOCK_TOKENS * BLOCK_TOKENS
+    return asked["shared_tokens"]
