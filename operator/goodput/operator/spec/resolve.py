@@ -86,7 +86,19 @@ def immutable_hash(spec: SweepSpec) -> str:
     fixed["plan"].pop("parallelism", None)
     fixed["plan"]["blocks"].pop("max", None)
     fixed["results"].pop("credentialsSecretRef", None)
+    _with_what_it_means(fixed["workload"], spec)
     return hashlib.sha256(ids.canonical(fixed)).hexdigest()[:8]
+
+
+def _with_what_it_means(workload: dict[str, Any], spec: SweepSpec) -> None:
+    """Defaults are written out, and what says nothing is left out: as sweeps were hashed before these fields were."""
+    work = spec.workload
+    if work.lengths.distribution == "exact":
+        workload.pop("lengths", None)
+    if work.dataset == "random":
+        workload |= {"promptTokens": list(work.prompt_lengths), "outputTokens": list(work.output_lengths)}
+    if not work.stages:
+        workload["window"] = work.window_or_default.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def load_steps(spec: SweepSpec) -> tuple[LoadStep, ...]:

@@ -43,6 +43,35 @@ def test_a_local_sweep_resumes_after_what_may_change_has_changed(change: dict[st
 
 
 @pytest.mark.parametrize(
+    ("work", "folder"),
+    [
+        ({"requestRate": [2]}, "c11fb6cf"),
+        ({"concurrency": [2], "window": {"requests": 50}}, "bb3edcc8"),
+        ({"concurrency": [2], "leadIn": "3s", "endpoint": "chat"}, "4565045b"),
+    ],
+)
+def test_a_local_sweep_of_an_earlier_version_resumes(work: dict[str, Any], folder: str) -> None:
+    """What was hashed before there were datasets, lengths and stages, hashes the same; so do defaults written out."""
+    document: dict[str, Any] = {
+        "apiVersion": "goodput.dev/v1alpha1",
+        "kind": "BenchmarkSweep",
+        "metadata": {"name": "chunk-budget"},
+        "spec": {
+            "model": {"name": "m"},
+            "engines": [{"name": "sim", "kind": "simulated", "args": {"max_model_len": 8192}}],
+            "configs": {"grid": {"max_num_batched_tokens": [2048, 4096]}},
+            "slo": {"ttft": "500ms", "tpot": "20ms"},
+            "results": {"uri": "file:///tmp/x"},
+            "workload": work,
+        },
+    }
+    assert resolve(document).folder == f"local.chunk-budget.{folder}"
+    written = {"promptTokens": [512], "outputTokens": [128], "window": {"duration": "60s"}, "dataset": "random"}
+    document["spec"]["workload"] = {**written, "lengths": {"distribution": "exact"}, **work}
+    assert resolve(document).folder == f"local.chunk-budget.{folder}"
+
+
+@pytest.mark.parametrize(
     "change",
     [{"slo": {"ttft": "1s"}}, {"plan": {"blocks": {"min": 4}}}, {"results": {"uri": "s3://bench/other"}}],
 )
