@@ -17,7 +17,7 @@ from goodput.runner.load.errors import SpoolError
 from goodput.runner.load.job import CELL, PLANNED, End, Job, Live, spool_file
 from goodput.runner.load.parse import CountTokens
 from goodput.runner.load.reader import Edges, Reader, Sent, Taken, Totals
-from goodput.runner.load.records import counts, in_flight, load_state, seconds
+from goodput.runner.load.records import counts, in_flight, judged, load_state, seconds
 from goodput.runner.load.sentlog import SentTail
 
 
@@ -136,7 +136,7 @@ def _results(ran: _Ran, totals: Totals, requests: pa.Table, asked: Asked) -> Cel
         counts=counts(requests),
         client=_client(ran, totals, requests),
         itl=totals.gaps.document(),
-        load_state=load_state(opened or 0, closed or 0, judged=job.concurrency is None and not job.burst),
+        load_state=load_state(opened or 0, closed or 0, judged=judged(note.plan.load)),
         in_flight_opened=opened,
         in_flight_closed=closed,
         delivered_requests=totals.requests,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goodput.analysis.schema import SCHEMA_VERSION, Counts, LoadState, LogHistogram, RequestOutcome
+from goodput.analysis.schema import SCHEMA_VERSION, Counts, Load, LoadState, LogHistogram, RequestOutcome
 
 HISTOGRAM_BASE = 1.01
 _LOG_BASE = math.log(HISTOGRAM_BASE)
@@ -120,11 +120,17 @@ def seconds(requests: pa.Table, column: str) -> NDArray[np.float64]:
     return times
 
 
-def load_state(opened: int, closed: int, *, judged: bool) -> LoadState:
-    """Saturated when more requests were in flight at the window's end than chance explains: N1 − N0 > 3·√(N0 + N1).
+def judged(load: Load) -> bool:
+    """Whether a load can be said to saturate: its rate must be the same all the time.
 
-    Closed loops and bursts are not judged.
+    Where stages or a trace change the rate, more requests are in flight when more arrive; closed loops and bursts
+    have no rate.
     """
+    return load.request_rate is not None
+
+
+def load_state(opened: int, closed: int, *, judged: bool) -> LoadState:
+    """Saturated when more requests were in flight at the window's end than chance explains: N1 − N0 > 3·√(N0 + N1)."""
     if not judged:
         return "not_judged"
     return "saturated" if closed - opened > 3 * math.sqrt(opened + closed) else "stable"

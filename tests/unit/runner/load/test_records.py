@@ -5,6 +5,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goodput.analysis.schema import Load
 from goodput.runner.load import records, spool
 from goodput.runner.load.errors import SpoolError
 from goodput.runner.load.records import (
@@ -22,6 +24,7 @@ from goodput.runner.load.records import (
     buckets,
     counts,
     in_flight,
+    judged,
     load_state,
 )
 
@@ -103,6 +106,22 @@ def test_in_flight_is_sent_and_not_ended() -> None:
 def test_a_load_is_saturated_when_more_wait_than_chance_explains(opened: int, closed: int, expected: str) -> None:
     assert load_state(opened, closed, judged=True) == expected
     assert load_state(opened, closed, judged=False) == "not_judged"
+
+
+@pytest.mark.parametrize(
+    ("load", "expected"),
+    [
+        ({"arrival": "poisson", "request_rate": 4.0}, True),
+        ({"arrival": "gamma", "burstiness": 0.5, "request_rate": 4.0}, True),
+        ({"arrival": "poisson", "stages": [{"duration_seconds": 60, "rate": 1, "end_rate": 100}]}, False),
+        ({"arrival": "replay", "dataset": "trace", "speed": 10.0}, False),
+        ({"arrival": "burst", "window_requests": 50}, False),
+        ({"arrival": "closed", "concurrency": 4}, False),
+    ],
+)
+def test_only_a_rate_that_stays_can_saturate_a_server(load: dict[str, Any], expected: bool) -> None:
+    """A ramp from 1/s to 100/s has a hundred times as many requests in flight at its end, however fast the server."""
+    assert judged(Load.model_validate(load)) is expected
 
 
 @given(st.floats(1e-6, 1e4))
