@@ -67,6 +67,11 @@ class LoadStep:
     window_seconds: float
 
     @property
+    def planned(self) -> bool:
+        """How long the window is, is known before: not where it goes by requests that the server's answers make."""
+        return self.load.window_seconds is not None or self.load.request_rate is not None
+
+    @property
     def seconds(self) -> float:
         """Expected wall time of the cell: lead-in, window and a short drain."""
         return self.lead_in_seconds + self.window_seconds + min(self.drain_seconds, 3.0)

@@ -115,7 +115,7 @@ class _Ran:
 
 
 def _results(ran: _Ran, totals: Totals, requests: pa.Table, asked: Asked) -> CellRecords:
-    job, note, ends, edges = ran.job, ran.note, ran.ends, ran.edges
+    note, ends, edges = ran.note, ran.ends, ran.edges
     ended_ns = max(end.ended_ns for end in ends)
     opened_s, closed_s = edges.opened / 1e9, edges.closed / 1e9
     opened = in_flight(requests, opened_s) if edges.known else None

@@ -184,6 +184,18 @@ def test_a_budget_below_one_trial_is_refused(sweep: Build) -> None:
 
 
 @pytest.mark.parametrize(
+    "work",
+    [
+        {"arrival": "burst", "window": {"requests": 1000}},
+        {"concurrency": [4], "leadIn": "10s", "window": {"requests": 1000}},
+    ],
+)
+def test_a_slow_slo_does_not_make_a_batch_longer_than_its_budget(work: dict[str, Any], sweep: Build) -> None:
+    """How long the server takes for so many requests is not known before: a request may take 10 min, not each does."""
+    assert resolve(sweep(workload=work, slo={"e2e": "10m"}, budget={"deadline": "30m"})).configs
+
+
+@pytest.mark.parametrize(
     ("parts", "field"),
     [
         ({"model": {"name": "m", "cache": {"create": {"size": "1Gi"}}}}, "spec.model.cache.create"),
