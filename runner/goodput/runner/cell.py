@@ -99,9 +99,9 @@ def measure(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> tuple[CellRe
     except LoadError as error:
         _log.exception("the load client failed")
         if cell.closing is None:
-            cell.close(Closing(reason=RunnerError.reason, message=str(error)))
+            cell.close(Closing(reason=error.reason, message=str(error)))
         return None, None
-    except RunnerError as error:  # prompts that cannot be made
+    except RunnerError as error:  # the server does not answer while prompts are made
         cell.close(Closing(reason=error.reason, message=str(error)))
         return None, error
 

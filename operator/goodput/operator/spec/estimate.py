@@ -32,7 +32,7 @@ def trial_seconds(spec: SweepSpec, engine: EngineSpec, steps: tuple[LoadStep, ..
 
 
 def least_trial_seconds(steps: tuple[LoadStep, ...]) -> float:
-    """What no trial can be shorter than: lead-ins, and windows that are planned and not made by the server's answers."""
+    """What no trial can be shorter than: lead-ins, and windows whose length is planned."""
     return sum(step.seconds if step.planned else step.lead_in_seconds for step in steps)
 
 
