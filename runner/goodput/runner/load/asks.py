@@ -51,7 +51,7 @@ class Asks:
         numbers = requests.column("request").to_numpy()
         asked = self._entries[np.fromiter(map(self._place, numbers.tolist()), dtype=np.int64, count=len(numbers))]
         again = numbers >= count
-        asked["shared_tokens"][again] = _shared_again(asked[again], note)
+        asked["shared_tokens"][again] = self._shared_again(asked[again], note)
         window = requests.column("in_window").to_numpy(zero_copy_only=False).astype(np.bool_)
         sent = ~np.isnan(seconds(requests, "sent_s"))
         shared, times = np.unique(asked["shared_tokens"][sent], return_counts=True)
@@ -67,12 +67,14 @@ class Asks:
             left_out=note.left_out_rows,
         )
 
-
-def _shared_again(asked: NDArray[np.void], note: CellNote) -> NDArray[np.uint32]:
-    """Shared tokens of requests that come again, when whatever they begin like has been sent before."""
-    load = note.plan.load
-    if load.prefix_tokens is not None:  # its group's prefix stays, the ids behind it are rotated
-        return np.full(len(asked), load.prefix_tokens // BLOCK_TOKENS * BLOCK_TOKENS, dtype=np.uint32)
-    if note.endpoint == "chat" and load.dataset in ROW_DATASETS:  # a chat is sent as it was
-        return (asked["prompt_tokens"] - 1) // BLOCK_TOKENS * BLOCK_TOKENS
-    return asked["shared_tokens"]
+    def _shared_again(self, asked: NDArray[np.void], note: CellNote) -> NDArray[np.uint32]:
+        """Shared tokens of requests that come again, when whatever they begin like has been sent before."""
+        load = note.plan.load
+        if load.prefix_tokens is not None:  # its group's prefix stays, the ids behind it are rotated
+            return np.full(len(asked), load.prefix_tokens // BLOCK_TOKENS * BLOCK_TOKENS, dtype=np.uint32)
+        if note.endpoint != "chat":
+            return asked["shared_tokens"]
+        if load.dataset in ROW_DATASETS:  # a chat is sent as it was
+            return (asked["prompt_tokens"] - 1) // BLOCK_TOKENS * BLOCK_TOKENS
+        # The template's head and the first word stay.
+        return np.full(len(asked), self._entries["shared_tokens"].max() + 1, dtype=np.uint32)

@@ -3,7 +3,8 @@
 Where more requests are sent than were prepared (a long tail, a closed loop on a fast server), the prepared
 ones behind `first_recycled` are taken again with the ids of their prompt rotated: same length, same ids, but
 another first block, so still no prompt that the server has seen, for about a third as many rounds as a prompt
-has ids. A chat's text cannot be rotated; it repeats.
+has ids. The words of a chat are rotated likewise, behind the first one, which has no space before it: so each stays
+the token that it is. A chat of a dataset repeats.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 _ENTRY = struct.Struct("<QIIIII")
-_BODY_END = 2  # bytes behind the ids
+_BODY_END = b"]}"  # behind the ids
+CHAT_END = b'"}]}'  # behind the words of a chat
 _GOLDEN = 0.6180339887498949  # its multiples modulo 1 keep the largest possible distance from each other
 
 
@@ -24,7 +26,7 @@ class Entry(NamedTuple):
 
     offset: int
     length: int
-    ids_at: int  # position of the first id that may be rotated; 0: none
+    ids_at: int  # position of the first id (of a chat: word) that may be rotated; 0: none
     prompt_tokens: int
     output_tokens: int
     shared_tokens: int  # at the prompt's beginning, that an earlier prompt began with
@@ -80,11 +82,12 @@ class Bodies:
 
 
 def rotated(body: bytes, start: int, rounds: int) -> bytes:
-    """The body with its id list, from ``start``, rotated to another beginning; each round to another one."""
-    end = len(body) - _BODY_END
-    cut = body.find(b",", start + int(rounds * _GOLDEN % 1 * (end - start)), end)
+    """The body with its ids or words, from ``start``, rotated to another beginning; each round to another one."""
+    behind, between = (CHAT_END, b" ") if body.endswith(CHAT_END) else (_BODY_END, b",")
+    end = len(body) - len(behind)
+    cut = body.find(between, start + int(rounds * _GOLDEN % 1 * (end - start)), end)
     if cut < 0:
-        cut = body.find(b",", start, end)
+        cut = body.find(between, start, end)
     if cut < 0:
         return body
-    return body[:start] + body[cut + 1 : end] + b"," + body[start:cut] + body[end:]
+    return body[:start] + body[cut + 1 : end] + between + body[start:cut] + body[end:]

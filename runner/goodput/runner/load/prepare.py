@@ -12,7 +12,7 @@ import numpy as np
 from goodput.analysis.schema import Endpoint, Load
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.beginnings import BLOCK_TOKENS, Beginnings
-from goodput.runner.load.bodies import Entry
+from goodput.runner.load.bodies import CHAT_END, Entry
 from goodput.runner.load.errors import PromptError
 from goodput.runner.load.job import BODIES, ENTRIES
 from goodput.runner.load.lengths import Lengths
@@ -116,7 +116,8 @@ class _Maker:
         if self._chat and isinstance(self._source, TextSource):
             messages = self._source.messages(prompt_tokens, index)
             body = self._writer.chat(messages, output_tokens)
-            return _Made(body, 0, _content(messages), self._shared_chat(prompt_tokens, index))
+            at = _second_word(body, messages) if isinstance(self._source, FittedText) else 0
+            return _Made(body, at, _content(messages), self._shared_chat(prompt_tokens, index))
         ids = self._source.ids(prompt_tokens, index)
         if len(ids) != prompt_tokens:
             raise PromptError(f"prompt {index} has {len(ids)} ids, not {prompt_tokens}")
@@ -138,6 +139,13 @@ class _Maker:
 
 def _bytes(ids: Ids) -> bytes:
     return np.asarray(ids).astype(_DIGEST_TYPE).tobytes()
+
+
+def _second_word(body: bytes, messages: Messages) -> int:
+    """Where the message's second word begins; 0 where there is none, or the text is not in the body as it is."""
+    first, space, rest = messages[-1]["content"].encode().partition(b" ")
+    at = len(body) - len(CHAT_END) - len(rest)
+    return at if space and body.endswith(first + space + rest + CHAT_END) else 0
 
 
 def _content(messages: Messages) -> bytes:

@@ -55,3 +55,9 @@ def test_rows_that_come_again_are_counted_though_the_dataset_had_more(tmp_path: 
 def test_random_prompts_that_come_again_are_new_ones(tmp_path: Path) -> None:
     found = asked(tmp_path, 7, prompt_tokens=100, output_tokens=4)
     assert found.repeated == 0
+
+
+def test_a_random_chat_that_comes_again_shares_the_templates_head_and_its_first_word(tmp_path: Path) -> None:
+    found = asked(tmp_path, 5, "chat", prompt_tokens=100, output_tokens=4)
+    assert found.shared == {0: 2, 32: 1, 33: 2}
+    assert found.repeated == 0

@@ -16,7 +16,7 @@ from goodput.runner.load.errors import PromptError
 from goodput.runner.load.job import BODIES, ENTRIES
 from goodput.runner.load.lengths import PlannedLengths
 from goodput.runner.load.prepare import Prepared, write_requests
-from goodput.runner.load.prompts import BodyWriter, Ids, PromptSource, RandomIds
+from goodput.runner.load.prompts import BodyWriter, FittedText, Ids, PromptSource, RandomIds
 from goodput.runner.load.schedule import draw
 
 
@@ -111,6 +111,24 @@ def test_a_bounded_tail_is_recycled_without_repeating(tmp_path: Path, monkeypatc
     assert {len(prompt) for prompt in prompts} == {32}
     assert len({tuple(prompt[:16]) for prompt in prompts}) == 120
     bodies.close()
+
+
+def test_chats_that_come_again_are_new_ones_of_the_same_words(tmp_path: Path) -> None:
+    """A closed loop sends more than was prepared: else a prefix cache would have every chat from there on."""
+    load = Load(prompt_tokens=40, output_tokens=7, arrival="closed", concurrency=1, window_seconds=2)
+    planned = PlannedLoad(load=load, seed=5, lead_in_seconds=0, drain_seconds=3)
+    source = FittedText(RandomIds(range(1000), 3), lambda ids, n: " ".join(f"w{token}" for token in ids[:n].tolist()))
+    lengths = PlannedLengths(load, 5)
+    prepared = write_requests(planned, None, source, lengths, endpoint="chat", model="m", folder=tmp_path)
+    bodies = Bodies(tmp_path / BODIES, tmp_path / ENTRIES, prepared.first_recycled)
+    count = 6 * prepared.count
+    chats = [json.loads(bodies.body(index))["messages"][0]["content"].split(" ") for index in range(count)]
+    bodies.close()
+    assert len({tuple(words[:9]) for words in chats}) == count
+    for index in range(prepared.count, count):
+        first = chats[index % prepared.count]
+        assert chats[index][0] == first[0]
+        assert sorted(chats[index]) == sorted(first)
 
 
 @given(ids=st.lists(st.integers(0, 200_000), min_size=1, max_size=80), rounds=st.integers(1, 50))
