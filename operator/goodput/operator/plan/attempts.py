@@ -52,9 +52,12 @@ def judge(trial: Trial) -> tuple[End, Failure | None]:
 
 def _of_open_cells(outcome: Outcome) -> tuple[End, Failure]:
     """The gravest of the open cells decides: deterministic, then transient, then disruption."""
-    said = outcome.why
+    last = outcome.open[-1].reason  # what ended the trial early left the last cells open
     ends = {
-        _end(cell.reason): Failure(cell.reason, said or reasons.text(cell.reason)) for cell in reversed(outcome.open)
+        _end(cell.reason): Failure(
+            cell.reason, (outcome.why if cell.reason == last else "") or reasons.text(cell.reason)
+        )
+        for cell in reversed(outcome.open)
     }
     for end in ("deterministic", "transient"):
         if end in ends:

@@ -8,8 +8,12 @@ import pytest
 
 from goodput.analysis.schema import Config
 from goodput.operator import actions as do
+from goodput.operator import reasons
+from goodput.operator.observed import Memory, Trial
+from goodput.operator.plan.attempts import judge
 from goodput.operator.plan.limits import MAX_DISRUPTIONS
 from goodput.operator.plan.pruning import MORE_MEMORY, needs_more
+from goodput.runner.contract import OpenCell, Outcome
 
 
 def remembered(book: Any) -> list[Any]:
@@ -144,3 +148,16 @@ def test_a_void_that_stays_is_void(book: Any) -> None:
     (cell,) = final_cells(book)
     assert (cell.state, cell.reason) == ("void", "NotIdle")
     assert book.plan().status["counts"]["void"] == 1
+
+
+def test_what_ended_a_trial_is_said_of_that_reason_alone() -> None:
+    """A cell that was void before, for another reason, has that reason's words."""
+    void = OpenCell(load="a", outcome="void", reason="ScheduleLag")
+    gone = OpenCell(load="b", outcome="not_run", reason="ServerGone")
+    for cells, expected in (((void, gone), reasons.text("ScheduleLag")), ((gone,), "GET /health: refused")):
+        outcome = Outcome(planned=3, valid=1, open=cells, why="GET /health: refused")
+        memory = Memory(order=1, created=0.0, server_gone=5.0, outcome=outcome, ended=6.0)
+        end, failure = judge(Trial(memory))
+        assert end == "transient"
+        assert failure is not None
+        assert failure.message == expected
