@@ -20,7 +20,7 @@ class Summary:
     Attributes:
         goodput: good requests per second.
         attainment: good / attempted.
-        offered: planned arrivals per second.
+        offered: planned arrivals per second; None where no rate is planned: a burst, and a closed loop.
         ttft: quantile → seconds, of completed requests, from the actual send time.
         tpot: the same per output token after the first.
     """
@@ -39,7 +39,7 @@ def summarize(table: pa.Table, load: Load, slo: Slo, window_seconds: float) -> S
     return Summary(
         goodput=rate(judgement.good, window_seconds),
         attainment=ratio(judgement.good, judgement.attempted),
-        offered=rate(judgement.attempted, window_seconds),
+        offered=rate(judgement.attempted, window_seconds) if load.highest_rate or load.speed else None,
         ttft=_quantiles(requests.ttft_s[requests.completed]),
         tpot=_quantiles(requests.tpot_s[requests.completed]),
     )

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from goodput.analysis.schema import CellDocument
+from goodput.analysis.schema import CellDocument, Load
 from goodput.runner.summary import Summary, summarize
 from goodput.runner.vllm_bench import vllm_bench
 
@@ -70,3 +70,13 @@ def test_the_summary_judges_arrivals_of_the_window(summary: Summary) -> None:
 def test_an_empty_window_has_no_summary(cell: CellDocument, requests: pa.Table) -> None:
     empty = summarize(requests.slice(0, 0), cell.load, cell.slo, 0.0)
     assert (empty.goodput, empty.attainment, empty.offered, empty.ttft) == (None, None, None, {})
+
+
+def test_where_no_rate_is_planned_none_was_offered(cell: CellDocument, requests: pa.Table) -> None:
+    """Requests over a burst's makespan, or over a closed loop's window, are what the server made of them."""
+    burst = Load(prompt_tokens=8, output_tokens=4, arrival="burst", window_requests=4)
+    closed = Load(prompt_tokens=8, output_tokens=4, arrival="closed", concurrency=4, window_seconds=2)
+    for load in (burst, closed):
+        summary = summarize(requests, load, cell.slo, 2.0)
+        assert summary.offered is None
+        assert summary.goodput is not None
