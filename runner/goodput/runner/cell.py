@@ -117,10 +117,15 @@ def _ready(bench: Bench) -> Opening:
 
 
 def _reset(bench: Bench) -> tuple[str, ...]:
-    """Reset the prefix cache; the server refuses while requests hold blocks, so ask until it agrees."""
+    """Reset the prefix cache; a server that is busy refuses, or answers late: ask until it agrees."""
     deadline = time.monotonic() + bench.idle_seconds
     while True:
-        done = bench.server.reset_prefix_cache()
+        try:
+            done = bench.server.reset_prefix_cache()
+        except ServerGoneError as error:
+            if not error.slow:
+                raise
+            done = False
         if done:
             return ()
         if done is None:

@@ -18,6 +18,7 @@ from goodput.runner.refusals import without_key
 from goodput.runner.steady import steady
 from goodput.runner.stop import Stop
 
+FIRST_SECONDS = 300.0  # beyond the cap, for a first request to end: a server is not warm before
 _TICK_SECONDS = 0.05
 _FAILURE_PAUSE_SECONDS = 0.2
 _FAILURES = 10  # without one success: the server does not serve this load at all
@@ -64,7 +65,7 @@ def warm_up(
 ) -> Warmup:
     """Load the server with `warmup_concurrency` requests at a time until MSER says steady, or the cap.
 
-    Prompt and output lengths take turns. The prompts must not be measured later. Requests that are open at the end
+    One at least has ended then. Prompt and output lengths take turns. The prompts must not be measured later. Requests that are open at the end
     are closed.
 
     Raises:
@@ -116,7 +117,8 @@ class _Loop:
                     settled = done > checked and self._series.steady(2 * concurrency)
                     checked = done
                     seconds = time.monotonic() - begun
-                    if settled or seconds >= self._plan.warmup_max_seconds:
+                    cap = self._plan.warmup_max_seconds + (0 if done else FIRST_SECONDS)
+                    if settled or seconds >= cap:
                         return Warmup(seconds, done, settled)
             finally:
                 for worker in workers:

@@ -20,6 +20,7 @@ class Proxy:
         body: makes the bytes of other answers.
         slow_when: `/metrics` takes ``slow_seconds`` for such a page.
         refuse_reset: the prefix cache is never reset.
+        slow_resets: so many times more the server is too busy to answer to a reset for ``slow_seconds``.
     """
 
     def __init__(self, url: str) -> None:
@@ -28,6 +29,7 @@ class Proxy:
         self.slow_when: Callable[[str], bool] = lambda _: False
         self.slow_seconds = 3.0
         self.refuse_reset = False
+        self.slow_resets = 0
         self.url = ""
         self._target = url
         self._loop = asyncio.new_event_loop()
@@ -57,10 +59,17 @@ class Proxy:
             self._ready.set()
             await self._closing.wait()
             await runner.cleanup()
+            late = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in late:  # answers that nobody waits for any more
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         if self.refuse_reset and request.path == "/reset_prefix_cache":
             return web.json_response({"success": False})
+        if self.slow_resets and request.path == "/reset_prefix_cache":
+            self.slow_resets -= 1
+            await asyncio.sleep(self.slow_seconds)
         address, data = f"{self._target}{request.path_qs}", await request.read()
         headers = {"Content-Type": request.content_type}
         async with self._session.request(request.method, address, data=data, headers=headers) as answer:

@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from bench.golden.process import golden
+from bench.golden.script import Case, Script, Stream
 
 from goodput.analysis.schema import Load
 from goodput.runner.contract import ServerFacts, TrialPlan
@@ -154,6 +156,15 @@ def test_without_tokenize_ids_come_from_the_plan(stub: Stub, server: Server, pla
     assert vocabulary(server, plan.model_copy(update={"token_id_range": (10, 500)})).pool == range(10, 500)
     stub.answers["/tokenize"] = (200, {"tokens": [5, 9, 5, 7]})
     assert vocabulary(server, plan).pool == [5, 7, 9]
+
+
+def test_warming_lasts_at_least_until_a_first_request_has_ended(plan: TrialPlan) -> None:
+    with golden(Script(default=Case("slow", Stream(ttft=1.0)))) as server:
+        warm = plan.model_copy(update={"warmup_max_seconds": 0.1})
+        target = Target.of(server.url, "m", "completions")
+        warmup = warm_up(target, warm, Vocabulary(range(100)).prompts(1), [(32, 4)], Stop())
+    assert warmup.requests
+    assert warmup.steady is False
 
 
 def test_warming_a_server_that_refuses_everything_fails(stub: Stub, plan: TrialPlan) -> None:

@@ -59,7 +59,7 @@ class Cell:
         return self.plan.loads[0]
 
     def run(self) -> CellDocument:
-        server = Server(self.plan.server, model=self.plan.served_model)
+        server = Server(self.plan.server, model=self.plan.served_model, timeout_seconds=2.0)
         try:
             bench = Bench(
                 plan=self.plan,
@@ -161,6 +161,17 @@ def test_what_the_servers_metrics_say_voids_the_cell(
 
 def test_a_cache_that_is_not_reset(proxy: Proxy, cell: MakeCell) -> None:
     proxy.refuse_reset = True
+    assert cell(proxy.url, TWO, idle=1.0).run().reason == "CacheNotReset"
+
+
+def test_a_busy_server_is_asked_again_to_reset_its_cache(proxy: Proxy, cell: MakeCell) -> None:
+    proxy.slow_resets = 2
+    document = cell(proxy.url, TWO).run()
+    assert (document.outcome, document.reason, document.warnings) == ("valid", None, ())
+
+
+def test_a_server_too_busy_to_reset_its_cache_is_not_gone(proxy: Proxy, cell: MakeCell) -> None:
+    proxy.slow_resets = 100
     assert cell(proxy.url, TWO, idle=1.0).run().reason == "CacheNotReset"
 
 

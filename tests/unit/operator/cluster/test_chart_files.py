@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from goodput.operator.metrics import Metrics
@@ -52,6 +53,12 @@ def served(text: str) -> set[str]:
 def test_the_crd_is_the_one_in_manifests() -> None:
     ours, source = CHART / "files/crd.yaml", ROOT / "manifests/crd.yaml"
     assert ours.read_bytes() == source.read_bytes(), f"cp {source} {ours}"
+
+
+def test_the_dashboards_are_those_in_manifests() -> None:
+    documents = yaml.safe_load_all((ROOT / "manifests/operator.yaml").read_text())
+    (data,) = (document["data"] for document in documents if document["kind"] == "ConfigMap")
+    assert data == {path.name: path.read_text() for path in DASHBOARDS}
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
