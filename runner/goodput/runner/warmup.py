@@ -65,8 +65,8 @@ def warm_up(
 ) -> Warmup:
     """Load the server with `warmup_concurrency` requests at a time until MSER says steady, or the cap.
 
-    One at least has ended then. Prompt and output lengths take turns. The prompts must not be measured later. Requests that are open at the end
-    are closed.
+    One at least has ended then. Prompt and output lengths take turns. The prompts must not be measured later.
+    Requests that are open at the end are closed.
 
     Raises:
         RequestRefusedError: it refuses every request.
