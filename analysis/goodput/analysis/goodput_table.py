@@ -113,8 +113,13 @@ def _rates(config: Config, cells: Sequence[Cell]) -> Row:
         "requests_per_second": _delivered(cells, lambda cell: cell.document.delivered_requests),
         "output_tokens_per_second": _delivered(cells, lambda cell: cell.document.delivered_output_tokens),
         "total_tokens_per_second": _delivered(cells, lambda cell: cell.document.delivered_total_tokens),
-        "makespan_seconds": stats.mean(known(cell.document.makespan_seconds for cell in cells)),
+        "makespan_seconds": _makespan([cell.document.makespan_seconds for cell in cells]),
     }
+
+
+def _makespan(blocks: Sequence[float | None]) -> float | None:
+    """Mean over blocks; None unless all have one: the mean of those where nothing failed would flatter."""
+    return None if None in blocks else stats.mean(known(blocks))
 
 
 def _delivered(cells: Sequence[Cell], amount: Callable[[Cell], int | None]) -> float | None:

@@ -449,8 +449,8 @@ class Asked(Document):
     output_tokens_mean: float | None = None
     output_tokens_max: int | None = None
     prefix_hit_ratio: float | None = None  # prompt tokens that earlier prompts of the cell begin with, whole KV blocks
-    repeated_requests: int = 0  # of lead-in and window: their dataset row was sent before
-    left_out_rows: int = 0  # of the dataset, as far as it was needed: longer than max_tokens
+    repeated_requests: int | None = None  # of lead-in and window: their dataset row was sent before
+    left_out_rows: int | None = None  # of the dataset, as far as it was needed: longer than max_tokens
 
 
 class CellDocument(Document):

@@ -7,6 +7,8 @@ from goodput.analysis.schema import Load
 DATASET_PROMPT_TOKENS = 2048  # the means of ShareGPT and the public Azure traces lie below
 DATASET_OUTPUT_TOKENS = 512
 TRACE_REQUESTS_PER_SECOND = 10.0  # at its own speed; the public Azure traces have 2.5 and 5.5
+STREAM_TOKENS_PER_SECOND = 200  # closed loop: nobody decodes faster
+CLOSED_LOOP_ROUNDS = 4  # by count: requests of each stream besides those that are counted, before and after
 BURST_STREAMS = 64  # requests of a burst that a server keeps going at once
 
 
@@ -39,3 +41,15 @@ def window_seconds(load: Load, request_seconds: float) -> float:
         return load.window_seconds
     requests, rate = load.window_requests or 0, requests_per_second(load)
     return requests / rate if rate else requests * request_seconds / (load.concurrency or BURST_STREAMS)
+
+
+def most_requests(load: Load, seconds: float) -> float:
+    """Requests that a cell may have, lead-in and tail included, ``seconds`` in all."""
+    rate, counted = requests_per_second(load), load.window_requests or 0
+    if load.arrival == "burst":
+        return counted
+    if rate is not None:
+        return rate * seconds
+    streams = load.concurrency or 1
+    fastest = streams * seconds * STREAM_TOKENS_PER_SECOND / output_tokens(load)
+    return min(fastest, counted + CLOSED_LOOP_ROUNDS * streams) if counted else fastest

@@ -9,20 +9,16 @@ from goodput.runner.spool import TrialSpool
 EVENT_BYTES = 300  # one token's chunk with its head and the spool's record
 TOKEN_BYTES = 7  # one prompt id as JSON text
 REQUEST_BYTES = 1000
-EVENTS_PER_STREAM_SECOND = 200  # closed loop: nobody decodes faster
 
 
 def cell_bytes(planned: PlannedLoad) -> int:
     """Upper estimate of what a cell writes, in bytes."""
     load = planned.load
     seconds = planned.lead_in_seconds + (load.window_seconds or 0.0) + planned.drain_seconds
-    rate, output = expect.requests_per_second(load), expect.output_tokens(load)
-    if load.concurrency is not None:
-        events = load.concurrency * seconds * EVENTS_PER_STREAM_SECOND
-        requests = events / output + (load.window_requests or 0)
-    else:
-        requests = (rate or 0.0) * seconds + (load.window_requests or 0)
-        events = requests * output
+    requests = expect.most_requests(load, seconds)
+    if load.window_requests is not None and not load.concurrency and load.arrival != "burst":
+        requests += load.window_requests  # the window's length is not known here
+    events = requests * expect.output_tokens(load)
     return round(events * EVENT_BYTES + requests * (expect.prompt_tokens(load) * TOKEN_BYTES + REQUEST_BYTES))
 
 

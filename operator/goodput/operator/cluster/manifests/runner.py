@@ -28,8 +28,6 @@ BACKOFF: Final = 3
 EVENT_BYTES: Final = 300
 PROMPT_TOKEN_BYTES: Final = 8
 REQUEST_BYTES: Final = 1024
-#: A closed loop's rate is not known beforehand: no stream is expected to be faster than this.
-STREAM_TOKENS_PER_SECOND: Final = 200.0
 #: Cells that may wait in the spool while the store refuses.
 SPOOLED_CELLS: Final = 4
 BASE_BYTES: Final = 256 << 20
@@ -109,14 +107,7 @@ def spool_bytes(loads: Iterable[LoadStep]) -> int:
 
 def _cell_bytes(step: LoadStep) -> int:
     load = step.load
-    seconds = step.seconds + step.drain_seconds
     prompt, output = expect.prompt_tokens(load), expect.output_tokens(load)
-    rate = expect.requests_per_second(load)
-    if load.arrival == "burst":
-        requests = float(load.window_requests or 0)
-    elif rate is not None:
-        requests = rate * seconds
-    else:
-        requests = (load.concurrency or 1) * seconds * STREAM_TOKENS_PER_SECOND / output
+    requests = expect.most_requests(load, step.seconds + step.drain_seconds)
     per_request = output * EVENT_BYTES + prompt * PROMPT_TOKEN_BYTES + REQUEST_BYTES
     return math.ceil(requests * per_request)
