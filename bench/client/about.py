@@ -15,7 +15,9 @@ One server whose truth is known (`bench/golden`) on one core{real_time}, one cli
 is a closed loop of equal requests: first token after {ttft:g} ms, then one every {gap:g} ms, {tokens} in all. The first
 request of each stream is not judged. Errors are |reported − true|, true being the server's stamps of arrival and sends.
 CPU and memory are those of the client's whole process tree, parsing and records included; CPU per event is the
-difference to a run with one request per stream. “Held” is what the server saw under way, mean. Peers run from
+difference to a run with one request per stream. What a client takes to start differs by seconds from run to run, which
+a quick run is too short for: its CPU per event and the ratios of it are rough. “Held” is what the server saw under way,
+mean. Peers run from
 `constraints/peers/` (for Linux on x86-64 only, made by `constraints/lock_peers.py`), each in an environment of its own.
 Answers that never end time out after {timeout:g} s where a client has such a setting; one that has not ended after
 {limit:g} s hangs."""
