@@ -43,8 +43,9 @@ class HotLoop:
         stopped: ended through ``control``.
 
     Args:
-        gather: reads have the kernel's stamps, so that reading them half a millisecond later changes nothing but
-            the number of wake-ups, each of which costs more than a read.
+        gather: reads have the kernel's stamps, so they may wait for `GATHER_SECONDS`: fewer wake-ups, each of which
+            costs more than a read. Two events of one stream within that time become one, coalesced read, and a
+            closed loop's next request is that much later.
     """
 
     def __init__(
