@@ -13,7 +13,8 @@ from bench.client.measure import GAP_SECONDS, HANG_LIMIT_SECONDS, HANG_TIMEOUT_S
 _METHOD = """\
 One server whose truth is known (`bench/golden`) on one core{real_time}, one client at a time on another. Every stream
 is a closed loop of equal requests: first token after {ttft:g} ms, then one every {gap:g} ms, {tokens} in all. The first
-request of each stream is not judged. Errors are |reported − true|, true being the server's stamps of arrival and sends.
+request of each stream is not judged. Errors are |reported − true|. True is, of an arrival, the kernel's stamp of the
+request's last byte at the server, which a busy server cannot delay; of a token, the server's stamp before its send.
 CPU and memory are those of the client's whole process tree, parsing and records included; CPU per event is the
 difference to a run with one request per stream. What a client takes to start differs by seconds from run to run, which
 a quick run is too short for: its CPU per event and the ratios of it are rough. “Held” is what the server saw under way,

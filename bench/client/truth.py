@@ -17,6 +17,7 @@ class Served:
 
     Attributes:
         failure: no client may call this a success.
+        arrived: its last byte, by the kernel's stamp where there is one.
         tokens: stamp of each token, taken before the system call that sent it.
         ended: None: it was still under way.
     """

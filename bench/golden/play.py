@@ -21,6 +21,7 @@ class Peer:
     """One connection, and the answer that is under way on it.
 
     Attributes:
+        arrived: when its last bytes did (CLOCK_MONOTONIC ns), and whether the kernel says so.
         steps: what is left to do; None: no request is under way.
         pending: bytes of a send that the kernel did not take yet, its tokens, and when it began.
         due_ns: when the last wait ended or should have.
@@ -28,11 +29,14 @@ class Peer:
         close: the client wants the connection closed behind this answer.
     """
 
-    __slots__ = ("close", "due_ns", "number", "pending", "received", "requests", "row", "sock", "steps", "turn")
+    __slots__ = (
+        "arrived", "close", "due_ns", "number", "pending", "received", "requests", "row", "sock", "steps", "turn",
+    )  # fmt: skip
 
     def __init__(self, sock: socket.socket, number: int) -> None:
         self.sock, self.number = sock, number
         self.received = b""
+        self.arrived = (0, False)
         self.requests = 0
         self.steps: Iterator[Step] | None = None
         self.row: Row | None = None

@@ -10,10 +10,11 @@ from bench.golden import routes
 from bench.golden.play import SECOND, Peer, Player
 from bench.golden.request import Request, number, take_request
 from bench.golden.script import Script, Stream
+from bench.golden.stamps import ANCILLARY_BYTES, Stamps
 from bench.golden.stream import steps_for
 from bench.golden.truth import Row, Truth
 
-READ_BYTES = 1 << 20
+READ_BYTES = 1 << 16
 
 
 class Server:
@@ -24,6 +25,7 @@ class Server:
         self._script, self._stop = script, stop
         self._listener = socket.create_server(("127.0.0.1", port), backlog=4096)
         self._listener.setblocking(False)
+        self._stamps = Stamps(self._listener)
         self.port = int(self._listener.getsockname()[1])
         self._poll = select.epoll()
         self._poll.register(self._listener.fileno(), select.EPOLLIN)
@@ -81,12 +83,13 @@ class Server:
 
     def _receive(self, peer: Peer) -> None:
         try:
-            data = peer.sock.recv(READ_BYTES)
+            data, ancillary, _, _ = peer.sock.recvmsg(READ_BYTES, ANCILLARY_BYTES)
         except BlockingIOError:
             return
         except OSError:
-            data = b""
+            data, ancillary = b"", []
         if data:
+            peer.arrived = self._stamps.of(ancillary)
             peer.received += data
             self._next(peer)
         else:
@@ -116,7 +119,7 @@ class Server:
         asked = None if followed else number(script.match, request, document, self.truth.ordered)
         self.truth.ordered += not followed
         case = script.case(asked)
-        row = Row(case, asked, peer.number, reused=peer.requests > 0)
+        row = Row(case, asked, peer.number, peer.arrived, reused=peer.requests > 0)
         row.request = request if script.keep_requests else None
         self.truth.add(row)
         if len(self.truth.rows) == 1 and script.stall is not None:

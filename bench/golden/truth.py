@@ -18,6 +18,8 @@ class Row:
     """One request on one connection. A request that is sent again is another row.
 
     Attributes:
+        arrived_ns: CLOCK_MONOTONIC, when its last byte arrived: until then nobody could have begun to answer it.
+        kernel: ``arrived_ns`` is the kernel's stamp, so this server's own business is not in it.
         tokens: sent so far.
         ended: complete (as the script has it), closed, reset, stale (closed as if idle), client (it closed the
             connection); None: under way, or hanging.
@@ -25,11 +27,11 @@ class Row:
 
     __slots__ = (
         "arrived_ns",
-        "arrived_unix_ns",
         "case",
         "connection",
         "ended",
         "ended_ns",
+        "kernel",
         "number",
         "request",
         "reused",
@@ -37,9 +39,11 @@ class Row:
         "tokens",
     )
 
-    def __init__(self, case: Case, number: int | None, connection: int, *, reused: bool) -> None:
+    def __init__(
+        self, case: Case, number: int | None, connection: int, arrived: tuple[int, bool], *, reused: bool
+    ) -> None:
         self.case, self.number, self.connection, self.reused = case, number, connection, reused
-        self.arrived_ns, self.arrived_unix_ns = time.monotonic_ns(), time.time_ns()
+        self.arrived_ns, self.kernel = arrived
         self.sends = array("q")
         self.tokens = 0
         self.ended: str | None = None
@@ -67,7 +71,7 @@ class Row:
             "first_event": self.case.first,
             "tokens": self.tokens,
             "arrived_ns": self.arrived_ns,
-            "arrived_unix_ns": self.arrived_unix_ns,
+            "arrived_by": "kernel" if self.kernel else "user",
             "first_send": carrying[0] if carrying else None,
             "last_send": carrying[-1] if carrying else None,
             "ended": self.ended,

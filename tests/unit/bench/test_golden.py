@@ -6,6 +6,8 @@ import http.client
 import io
 import json
 import re
+import socket
+import time
 from collections import Counter
 from typing import Any, get_args
 
@@ -15,6 +17,7 @@ from bench.golden.catalogue import cases, catalogue
 from bench.golden.render import Form, Piece, cut, first_event, framed
 from bench.golden.request import asked_tokens, number, prompt_tokens, take_request
 from bench.golden.script import Case, Match, Script, ScriptError, Send, Stall, Stream, Wait
+from bench.golden.stamps import Stamps
 from bench.golden.stream import stream_steps, whole_answer
 
 ENDPOINTS: tuple[Endpoint, ...] = get_args(Endpoint)
@@ -118,6 +121,15 @@ def test_requests() -> None:
     assert (asked_tokens({}), prompt_tokens({"prompt": "a b c"})) == (16, 3)
     assert [number(match, request, document, 5) for match in get_args(Match)] == [5, 3, 7]
     assert number("prompt", request, {"prompt": "x"}, 5) is None
+
+
+def test_without_the_kernels_stamp_a_read_arrived_when_it_was_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        stamps = Stamps(listener)
+    before = time.monotonic_ns()
+    arrived, kernel = stamps.of([])
+    assert before <= arrived <= time.monotonic_ns()
+    assert not kernel
 
 
 def test_a_segment_carries_the_tokens_that_it_completes() -> None:

@@ -31,6 +31,9 @@ def test_a_stalled_server_slows_the_answers_and_never_the_schedule(golden: Start
     for row in inside:
         assert row["sent_s"] < went_on  # while the server answered nobody
         assert row["first_s"] >= went_on
+    truth = [row for row in server.truth() if stopped < row["arrived_ns"] / 1e9 - start < went_on - MARGIN_SECONDS]
+    assert len(truth) >= len(inside)  # it was not there to take them in, and knows when they came all the same
+    assert {row["arrived_by"] for row in truth} == {"kernel"}
     scheduled = sorted(row["first_s"] - row["planned_s"] for row in rows)
     assert scheduled[-1] > STALL.seconds - MARGIN_SECONDS
     assert sum(1 for wait in scheduled if wait > 1) >= RATE * (STALL.seconds - 1) - RATE * MARGIN_SECONDS
