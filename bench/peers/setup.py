@@ -1,17 +1,21 @@
 """The environments that the peers run in, one each: ``python -m bench.peers.setup [NAME...]``.
 
 Each is installed from ``constraints/peers/NAME.txt`` (every file by its hash, for Linux on x86-64) into
-``$GOODPUT_CACHE/peers/NAME``, and again only when that file changes.
+``$GOODPUT_CACHE/peers/NAME``, and again only when that file changes. The one called ``vllm`` serves, too: it is the
+real server of the end-to-end tests.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +23,8 @@ from bench.peers.torch_cpu import missing_tool, torch_without_cuda
 from testcluster.layout import from_environment
 
 PINS = Path(__file__).parents[2] / "constraints" / "peers"
-_STAMP = "installed.sha256"  # in the environment: of the pins, written last
+PIP_OPTIONS = ("--disable-pip-version-check", "-q", "install", "--no-deps", "--no-compile", "--require-hashes")
+_STAMP = "installed.sha256"  # of the pins, written last
 
 
 class PeerMissingError(Exception):
@@ -49,12 +54,27 @@ def bin_folder(name: str) -> Path:
         PeerMissingError: another platform, no such Python, no room, no compiler, or pip failed.
     """
     folder = from_environment().cache / "peers" / name
-    digest = hashlib.sha256((PINS / f"{name}.txt").read_bytes()).hexdigest()
-    stamp = folder / _STAMP
-    if not stamp.exists() or stamp.read_text() != digest:
-        _install(name, folder)
-        stamp.write_text(digest)
+    with once(folder, PINS / f"{name}.txt") as wanted:
+        if wanted:
+            _install(name, folder)
     return folder / "bin"
+
+
+@contextmanager
+def once(folder: Path, *inputs: Path) -> Iterator[bool]:
+    """Whether a folder must be made from the inputs: it is not there, or they changed since.
+
+    One process at a time may enter; the folder counts as made when the body ends without an error.
+    """
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()
+    stamp = folder / _STAMP
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wanted = not stamp.exists() or stamp.read_text() != digest
+        yield wanted
+        if wanted:
+            stamp.write_text(digest)
 
 
 def _install(name: str, folder: Path) -> None:
@@ -73,10 +93,9 @@ def _install(name: str, folder: Path) -> None:
     if free < wanted.free_gib:
         raise PeerMissingError(f"it needs {wanted.free_gib:g} GiB in {folder}, {free:.1f} are free")
     print(f"installing {name} into {folder}", file=sys.stderr, flush=True)
-    pip = [str(folder / "bin" / "pip"), "--disable-pip-version-check", "-q", "install", "--no-deps", "--no-compile"]
     try:
         _run([python, "-m", "venv", str(folder)])
-        _run([*pip, "--require-hashes", "-r", str(pins)])
+        _run([str(folder / "bin" / "pip"), *PIP_OPTIONS, "-r", str(pins)])
         packages = next(folder.glob("lib/python3*/site-packages"))
         if with_torch:
             torch_without_cuda(packages)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,36 @@ def test_an_installed_peer_is_not_installed_again(tmp_path: Path, monkeypatch: p
     pins = (setup.PINS / "aiperf.txt").read_bytes()
     (folder / "installed.sha256").write_text(hashlib.sha256(pins).hexdigest())
     assert setup.bin_folder("aiperf") == folder / "bin"
+
+
+def test_of_many_who_want_a_folder_at_once_one_makes_it(tmp_path: Path) -> None:
+    pins, made = tmp_path / "pins.txt", []
+    pins.write_text("a==1")
+
+    def want() -> None:
+        with setup.once(tmp_path / "folder", pins) as wanted:
+            if wanted:
+                (tmp_path / "folder").mkdir()
+                made.append(1)
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(want) for _ in range(8)]:
+            done.result()
+    assert made == [1]
+
+
+def test_a_folder_is_made_again_when_its_inputs_change_or_the_making_failed(tmp_path: Path) -> None:
+    folder, pins = tmp_path / "folder", tmp_path / "pins.txt"
+    folder.mkdir()
+    pins.write_text("a==1")
+    with pytest.raises(OSError, match="no room"), setup.once(folder, pins):
+        raise OSError("no room")
+    seen = []
+    for text in ("a==1", "a==1", "a==2"):
+        pins.write_text(text)
+        with setup.once(folder, pins) as wanted:
+            seen.append(wanted)
+    assert seen == [True, False, True]
 
 
 def test_a_peer_whose_python_is_not_there_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
