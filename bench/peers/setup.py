@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.peers.torch_cpu import missing_tool, torch_without_cuda
+from bench.peers.vllm_cpu import prepare
 from testcluster.layout import from_environment
 
 PINS = Path(__file__).parents[2] / "constraints" / "peers"
@@ -97,10 +98,10 @@ def _install(name: str, folder: Path) -> None:
         _run([python, "-m", "venv", str(folder)])
         _run([str(folder / "bin" / "pip"), *PIP_OPTIONS, "-r", str(pins)])
         packages = next(folder.glob("lib/python3*/site-packages"))
-        if with_torch:
-            torch_without_cuda(packages)
         if name == "vllm":
-            _name_vllm(packages)
+            prepare(packages)
+        elif with_torch:
+            torch_without_cuda(packages)
     except subprocess.CalledProcessError as error:
         last = (error.stderr or "").strip().splitlines()[-1:]
         raise PeerMissingError(f"it cannot be installed: {' '.join(last)}") from error
@@ -108,15 +109,6 @@ def _install(name: str, folder: Path) -> None:
 
 def _run(command: list[str]) -> None:
     subprocess.run(command, check=True, capture_output=True, text=True)
-
-
-def _name_vllm(packages: Path) -> None:
-    """The CPU build is distributed under a name of its own; vLLM looks for the version of ``vllm``."""
-    about = next(packages.glob("vllm_cpu-*.dist-info"))
-    version = about.name.removeprefix("vllm_cpu-").removesuffix(".dist-info")
-    alias = packages / f"vllm-{version}+cpu.dist-info"
-    alias.mkdir(exist_ok=True)
-    (alias / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n")
 
 
 def find_python(wanted: tuple[int, int]) -> str | None:
