@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from goodput.engines.errors import ProfileError
 from goodput.engines.simulated.config import CacheConfig, EngineConfig, SchedulerConfig
-from goodput.engines.simulated.profile import RooflineProfile, graph_size, load_profile, profile_names
+from goodput.engines.simulated.graphs import capture_sizes, padded_tokens
+from goodput.engines.simulated.profile import RooflineProfile, load_profile, profile_names
 from goodput.engines.simulated.scheduler import StepPlan
 from goodput.engines.simulated.virtual import Arrival, simulate
 
@@ -77,7 +78,19 @@ def test_the_step_time_is_the_documented_formula() -> None:
         + step.per_prefill_attention_seconds * 1e5
         + step.per_sampled_seconds * 9
     )
-    assert roofline("teaching").duration_ns(plan, 8192) == pytest.approx(expected * 1e9, abs=1)
+    assert roofline("teaching").timer(engine().scheduler)(plan) == pytest.approx(expected * 1e9, abs=1)
+
+
+def test_decodes_are_dearer_beside_a_chunk_of_a_prompt_where_the_profile_says_so() -> None:
+    plain = roofline("teaching")
+    step = plain.step.model_copy(update={"per_mixed_decode_kv_token_seconds": 3e-7, "per_mixed_decode_seconds": 4e-5})
+    mixed = plain.model_copy(update={"step": step})
+    pure = StepPlan(num_tokens=8, num_decodes=8, decode_context_tokens=9000, num_sampled=8)
+    beside = StepPlan(num_tokens=108, num_decodes=8, decode_context_tokens=9000, prefill_attention=5e3, num_sampled=9)
+    extra_seconds = (3e-7 - step.per_decode_kv_token_seconds) * 9000 + (4e-5 - step.per_decode_seconds) * 8
+    times = [[one.timer(engine().scheduler)(plan) for one in (plain, mixed)] for plan in (pure, beside)]
+    assert times[0][1] == times[0][0]
+    assert times[1][1] - times[1][0] == pytest.approx(extra_seconds * 1e9, abs=2)
 
 
 @settings(deadline=None)
@@ -88,7 +101,7 @@ def test_the_step_time_is_the_documented_formula() -> None:
     st.sampled_from(["teaching", "h100-llama-3-8b"]),
 )
 def test_more_work_never_takes_less_time(tokens: int, decodes: int, context: int, name: str) -> None:
-    profile = roofline(name)
+    timer = roofline(name).timer(engine(budget=32768).scheduler)
 
     def duration(extra_tokens: int, extra_context: int) -> int:
         plan = StepPlan(
@@ -97,7 +110,7 @@ def test_more_work_never_takes_less_time(tokens: int, decodes: int, context: int
             decode_context_tokens=context + extra_context,
             num_sampled=decodes,
         )
-        return profile.duration_ns(plan, 32768)
+        return timer(plan)
 
     assert duration(0, 0) <= duration(1, 0)
     assert duration(0, 0) <= duration(0, 1000)
@@ -110,9 +123,9 @@ def test_a_lone_decode_on_the_h100_profile_takes_what_its_source_says() -> None:
 
 
 def test_no_decode_is_faster_than_reading_the_weights_once() -> None:
-    profile = roofline("h100-llama-3-8b")
+    timer = roofline("h100-llama-3-8b").timer(engine().scheduler)
     floor_seconds = 15.0e9 / 3.35e12
-    assert profile.duration_ns(StepPlan(num_tokens=1, num_decodes=1), 8192) > floor_seconds * 1e9
+    assert timer(StepPlan(num_tokens=1, num_decodes=1)) > floor_seconds * 1e9
 
 
 @pytest.mark.parametrize(("rate_seconds", "output_tokens"), [(0.1, 1), (0.1, 7), (0.1, 300)])
@@ -131,14 +144,29 @@ def test_a_saturated_fixed_rate_server_is_as_late_as_a_queue_must_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "largest", "padded"),
+    ("tokens", "padded"),
+    [(1, 1), (2, 2), (3, 4), (5, 8), (248, 248), (249, 256), (257, 272), (512, 512), (513, None)],
+)
+def test_small_steps_are_padded_to_the_captured_graphs(tokens: int, padded: int | None) -> None:
+    scheduler = SchedulerConfig(max_num_batched_tokens=8192, max_num_seqs=1024, max_model_len=8192)
+    table = padded_tokens(capture_sizes(512, scheduler))
+    assert (table[tokens] if tokens < len(table) else None) == padded
+
+
+@pytest.mark.parametrize(
+    ("limit", "budget", "seqs", "last"),
     [
-        *((1, 512, 1), (2, 512, 2), (3, 512, 4), (5, 512, 8), (248, 512, 248), (249, 512, 256), (257, 512, 272)),
-        *((512, 512, 512), (513, 512, 513), (100, 0, 100), (60, 60, 60), (61, 60, 61)),
+        (512, 8192, 1024, (480, 496, 512)),  # the device's limit
+        (512, 8192, 20, (24, 32, 40)),  # twice the sequences
+        (512, 60, 30, (48, 56, 60)),  # the budget, captured although it is no multiple of 8
+        (512, 8192, 150, (256, 272, 288)),  # nothing between the last multiple of 16 and twice the sequences
+        (512, 8192, 13, (13, 16, 24)),  # the sequences themselves
+        (0, 8192, 64, ()),
     ],
 )
-def test_small_steps_are_padded_to_the_captured_graphs(tokens: int, largest: int, padded: int) -> None:
-    assert graph_size(tokens, largest) == padded
+def test_captured_sizes_end_where_vllm_ends_them(limit: int, budget: int, seqs: int, last: tuple[int, ...]) -> None:
+    scheduler = SchedulerConfig(max_num_batched_tokens=budget, max_num_seqs=seqs, max_model_len=8192)
+    assert capture_sizes(limit, scheduler)[-3:] == last
 
 
 def test_a_larger_budget_leaves_less_memory_for_the_cache() -> None:

@@ -37,7 +37,7 @@ class EngineCore:
         self.scheduler = Scheduler(config.scheduler, config.cache, max_running=profile.max_running)
         self._tokenizer = ToyTokenizer(config.vocab_size)
         self._seed = mix(config.seed)
-        self._budget = config.scheduler.max_num_batched_tokens
+        self._duration_ns = profile.timer(config.scheduler)
         self._plan: StepPlan | None = None
         self._begin_ns = 0
         self._end_ns = 0
@@ -77,7 +77,7 @@ class EngineCore:
                 request.scheduled_ns = now_ns
         self._plan = plan
         self._begin_ns = now_ns
-        self._end_ns = now_ns + self.profile.duration_ns(plan, self._budget)
+        self._end_ns = now_ns + self._duration_ns(plan)
         return self._end_ns
 
     def end_step(self) -> StepResult:

@@ -6,11 +6,14 @@ Roofline profile, seconds, for a step of n tokens (padded to a CUDA-graph size w
         + per_decode_kv_token * sum(context) + per_decode * decodes
         + per_prefill_attention * sum(chunk * (prior + chunk / 2)) + per_sampled * sampled
 
-The weights are read once per step while the tensor cores work on n tokens: a soft maximum of both. All
-coefficients are non-negative. A fixed-rate profile is a queue whose truth is known: one request at a time,
-each takes exactly 1 / rate seconds, spread evenly over its steps.
+The weights are read once per step while the tensor cores work on n tokens: a soft maximum of both. Beside a
+chunk of a prompt the attention kernel is one for long queries, in which decodes are dearer: such mixed steps
+may have coefficients of their own for them. All coefficients are non-negative. A fixed-rate profile is a
+queue whose truth is known: one request at a time, each takes exactly 1 / rate seconds, spread evenly over
+its steps.
 """
 
+from collections.abc import Callable
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -20,6 +23,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from goodput.engines.errors import ProfileError
+from goodput.engines.simulated.config import SchedulerConfig
+from goodput.engines.simulated.graphs import capture_sizes, padded_tokens
 from goodput.engines.simulated.scheduler import StepPlan
 
 _NS = 1_000_000_000
@@ -68,13 +73,19 @@ class _Profile(_Data):
         """Requests that may run at once, whatever the config says; None for no limit of its own."""
         return None
 
-    def duration_ns(self, plan: StepPlan, max_num_batched_tokens: int) -> int:
-        """Duration of a planned step in nanoseconds."""
+    def timer(self, scheduler: SchedulerConfig) -> Callable[[StepPlan], int]:
+        """What times the steps of an engine so configured: planned step to nanoseconds, at least 1."""
         raise NotImplementedError
 
 
 class StepCosts(_Data):
-    """Coefficients of the roofline profile (module docstring), in seconds."""
+    """Coefficients of the roofline profile (module docstring), in seconds.
+
+    Attributes:
+        per_mixed_decode_kv_token_seconds, per_mixed_decode_seconds: in place of their namesakes in steps that
+            also compute a chunk of a prompt; None for no difference.
+        cuda_graph_max_tokens: the device's limit on the size of graphs; 0 for none.
+    """
 
     overhead_seconds: NonNegative
     weights_seconds: NonNegative
@@ -82,6 +93,8 @@ class StepCosts(_Data):
     blend_exponent: float = Field(ge=1.0, le=64.0)
     per_decode_kv_token_seconds: NonNegative
     per_decode_seconds: NonNegative
+    per_mixed_decode_kv_token_seconds: NonNegative | None = None
+    per_mixed_decode_seconds: NonNegative | None = None
     per_prefill_attention_seconds: NonNegative
     per_sampled_seconds: NonNegative
     cuda_graph_max_tokens: int = Field(default=0, ge=0)
@@ -93,21 +106,29 @@ class RooflineProfile(_Profile):
     kind: Literal["roofline"]
     step: StepCosts
 
-    def duration_ns(self, plan: StepPlan, max_num_batched_tokens: int) -> int:
-        """See the module docstring; never below 1 ns."""
+    def timer(self, scheduler: SchedulerConfig) -> Callable[[StepPlan], int]:
+        """See the module docstring."""
         step = self.step
-        tokens = graph_size(plan.num_tokens, min(step.cuda_graph_max_tokens, max_num_batched_tokens))
-        compute = step.per_token_seconds * tokens
-        dense = _soft_maximum(step.weights_seconds, compute, step.blend_exponent)
-        seconds = (
-            step.overhead_seconds
-            + dense
-            + step.per_decode_kv_token_seconds * plan.decode_context_tokens
-            + step.per_decode_seconds * plan.num_decodes
-            + step.per_prefill_attention_seconds * plan.prefill_attention
-            + step.per_sampled_seconds * plan.num_sampled
+        overhead, sampled, attention = (
+            step.overhead_seconds,
+            step.per_sampled_seconds,
+            step.per_prefill_attention_seconds,
         )
-        return max(1, round(seconds * _NS))
+        kv, decode = step.per_decode_kv_token_seconds, step.per_decode_seconds
+        mixed_kv = kv if step.per_mixed_decode_kv_token_seconds is None else step.per_mixed_decode_kv_token_seconds
+        mixed_decode = decode if step.per_mixed_decode_seconds is None else step.per_mixed_decode_seconds
+        dense = _dense_timer(step, scheduler)
+
+        def duration_ns(plan: StepPlan) -> int:
+            seconds = overhead + dense(plan.num_tokens) + sampled * plan.num_sampled
+            if plan.num_decodes == plan.num_tokens:
+                seconds += kv * plan.decode_context_tokens + decode * plan.num_decodes
+            else:
+                seconds += mixed_kv * plan.decode_context_tokens + mixed_decode * plan.num_decodes
+                seconds += attention * plan.prefill_attention
+            return max(1, round(seconds * _NS))
+
+        return duration_ns
 
 
 class FixedRateProfile(_Profile):
@@ -121,14 +142,18 @@ class FixedRateProfile(_Profile):
         """One."""
         return 1
 
-    def duration_ns(self, plan: StepPlan, max_num_batched_tokens: int) -> int:
+    def timer(self, scheduler: SchedulerConfig) -> Callable[[StepPlan], int]:
         """The request's share of its service time; the shares sum to it to the nanosecond."""
-        request, _ = plan.scheduled[0]
-        to_prefill = request.num_prompt_tokens - max(0, request.num_cached_tokens)
-        steps = -(-to_prefill // max_num_batched_tokens) + request.target_output_tokens - 1
         total = round(_NS / self.requests_per_second)
-        done = min(request.steps_done, steps - 1)
-        return max(1, total * (done + 1) // steps - total * done // steps)
+
+        def duration_ns(plan: StepPlan) -> int:
+            request, _ = plan.scheduled[0]
+            to_prefill = request.num_prompt_tokens - max(0, request.num_cached_tokens)
+            steps = -(-to_prefill // scheduler.max_num_batched_tokens) + request.target_output_tokens - 1
+            done = min(request.steps_done, steps - 1)
+            return max(1, total * (done + 1) // steps - total * done // steps)
+
+        return duration_ns
 
 
 Profile = RooflineProfile | FixedRateProfile
@@ -164,18 +189,20 @@ def load_profile(name_or_path: str) -> Profile:
         raise ProfileError(f"profile {where}: {error}") from error
 
 
-def graph_size(tokens: int, largest: int) -> int:
-    """Tokens of a step after padding to the next captured CUDA-graph size, as vLLM V1 captures them.
+def _dense_timer(step: StepCosts, scheduler: SchedulerConfig) -> Callable[[int], float]:
+    """Tokens of a step to seconds of its matrix products, after padding to a captured graph."""
+    padded = padded_tokens(capture_sizes(step.cuda_graph_max_tokens, scheduler))
+    known: dict[int, float] = {}
 
-    Sizes are 1, 2, 4, multiples of 8 below 256, then multiples of 16, up to `largest`. Bigger steps run
-    without a graph and are not padded.
-    """
-    if tokens > largest or tokens <= 2:
-        return tokens
-    if tokens <= 4:
-        return min(4, largest)
-    unit = 8 if tokens <= 248 else 16
-    return min(-(-tokens // unit) * unit, largest)
+    def seconds(tokens: int) -> float:
+        found = known.get(tokens)
+        if found is None:
+            computed = padded[tokens] if tokens < len(padded) else tokens
+            found = _soft_maximum(step.weights_seconds, step.per_token_seconds * computed, step.blend_exponent)
+            known[tokens] = found
+        return found
+
+    return seconds
 
 
 def _soft_maximum(a: float, b: float, exponent: float) -> float:
