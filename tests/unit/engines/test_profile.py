@@ -28,7 +28,10 @@ def engine(budget: int = 8192) -> EngineConfig:
 
 
 def test_every_shipped_profile_can_be_loaded_and_says_that_it_is_synthetic() -> None:
-    assert profile_names() == ["fixed-rate", "h100-llama-3-8b", "instant", "teaching"]
+    assert profile_names() == [
+        *("a100-llama-3-8b", "fixed-rate", "h100-llama-3-8b", "instant"),
+        *("rtx-4090-llama-3.1-8b", "rtx-pro-6000-llama-3.1-8b", "teaching"),
+    ]
     for name in profile_names():
         profile = load_profile(name)
         assert (profile.name, profile.synthetic) == (name, True)
@@ -98,7 +101,7 @@ def test_decodes_are_dearer_beside_a_chunk_of_a_prompt_where_the_profile_says_so
     st.integers(1, 20000),
     st.integers(0, 256),
     st.integers(0, 10**6),
-    st.sampled_from(["teaching", "h100-llama-3-8b"]),
+    st.sampled_from(["teaching", "h100-llama-3-8b", "rtx-4090-llama-3.1-8b"]),
 )
 def test_more_work_never_takes_less_time(tokens: int, decodes: int, context: int, name: str) -> None:
     timer = roofline(name).timer(engine(budget=32768).scheduler)
