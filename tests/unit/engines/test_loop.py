@@ -1,7 +1,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from goodput.engines.api.engine import Request
 from goodput.engines.simulated.config import CacheConfig, EngineConfig, SchedulerConfig
 from goodput.engines.simulated.core import EngineCore
 from goodput.engines.simulated.loop import EngineLoop
@@ -23,7 +22,7 @@ class Sink:
         self.first = asyncio.Event()
         self.given_up = False
 
-    def token(self, request: Request) -> None:
+    def token(self, request: SimRequest) -> None:
         self.stamps.append(request.last_token_ns)
         self.first.set()
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.metric_shapes import shapes
 
+from goodput.runner import names
 from goodput.runner.snapshot import Snapshot, parse
 
 DATA = Path(__file__).parents[2] / "data"
@@ -63,6 +65,17 @@ def test_a_real_server_has_every_quantity_under_its_newest_name(capture: str, fi
         *("ttft", "itl", "tpot", "e2e", "queue", "prefill", "decode", "prompt_tokens", "output_tokens")
     }
     assert sum((snapshot.finished or {}).values()) == snapshot.histograms["e2e"].count == finished
+
+
+def test_every_quantity_has_its_first_name_in_the_capture() -> None:
+    series = {
+        sample
+        for shape in shapes((DATA / "vllm_0.32" / "metrics_loaded.txt").read_text()).values()
+        for sample, _ in shape.series
+    }
+    scalars = {name for name, *_ in (*names.SUMMED.values(), *names.HIGHEST.values(), names.FINISHED, names.CACHE_INFO)}
+    parts = {f"{name}_{part}" for name, *_ in names.HISTOGRAMS.values() for part in ("bucket", "sum", "count")}
+    assert scalars | parts <= series
 
 
 def test_a_real_servers_histograms() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from goodput.operator.spec.engineversion import flags_of
-from goodput.operator.spec.flagtable import option
+from goodput.operator.spec.flagtable import option, table
 from goodput.operator.spec.models import EngineSpec, ModelSpec
 
 #: Port of servers in pods; on one machine every server gets a free one.
@@ -39,4 +38,4 @@ def server_command(
     if host:
         words += [option("host"), host]
     words += [option("port"), str(port), option("shutdown_timeout"), str(SHUTDOWN_SECONDS)]
-    return (*words, *flags_of(engine).arguments(flags))
+    return (*words, *table(engine.kind).arguments(flags))

@@ -1,0 +1,52 @@
+"""What must hold of every sweep of a real vLLM, whoever drove it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+Row = dict[str, Any]
+#: Known of a vLLM on CPU whose model is a folder: it has no GPU, no driver, no snapshot of a hub.
+KNOWN = ("engine_version", "model", "torch", "node", "goodput_version")
+
+
+def all_measured(cells: list[Row], planned: int) -> None:
+    """Every planned cell has a valid result; server and client counted the same; nothing came from a prefix cache."""
+    assert Counter((row["state"], row["reason"]) for row in cells) == {("measured", None): planned}
+    for row in cells:
+        assert row["evidence"] == "measured"
+        assert row["load_state"] in {"stable", "saturated"}
+        assert row["attempted"] > 0
+        assert (row["failed"], row["incomplete"], row["not_sent"]) == (0, 0, 0)
+        assert row["counts_agree"] is True
+        assert row["server_requests"] == row["client_requests"] > 0
+        assert row["server_incomplete"] is None
+        assert row["prefix_hit_ratio"] == 0
+        assert "reset" not in (row["warnings"] or ""), "vLLM confirms that it reset its prefix cache"
+
+
+def lengths_are_exact(document: Mapping[str, Any], requests: pa.Table) -> None:
+    """Each answer has the tokens that were asked for, as its usage and the server's counters say."""
+    asked = (document["load"]["prompt_tokens"], document["load"]["output_tokens"])
+    columns = ("outcome", "token_source", "prompt_tokens", "output_tokens")
+    found = Counter(zip(*(requests[name].to_pylist() for name in columns), strict=True))
+    assert found == {("completed", "continuous_usage", *asked): requests.num_rows}
+    counted = (document["server"]["prompt_tokens"], document["server"]["generation_tokens"])
+    assert counted == tuple(requests.num_rows * tokens for tokens in asked)
+
+
+def provenance_is_complete(configs: Iterable[Row], documents: Iterable[Mapping[str, Any]]) -> None:
+    """What ran is known, and it is what was asked for."""
+    for row in configs:
+        assert [name for name in KNOWN if not row[name]] == []
+        assert row["engine_version"] == "0.32.0"
+        assert row["torch"].startswith("2.13.0")
+        assert "vllm serve" in row["command"]
+    for document in documents:
+        resolved, swept = document["provenance"]["resolved"], document["config"]["swept"]
+        assert swept.items() <= resolved.items()
+        assert resolved["enable_prefix_caching"] == "true"
+        assert int(document["server"]["kv_blocks"]) == int(resolved["num_gpu_blocks"]) > 0
