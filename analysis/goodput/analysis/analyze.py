@@ -8,7 +8,7 @@ from goodput.analysis.best import best_yaml
 from goodput.analysis.cells import measure
 from goodput.analysis.cells_table import cells_table
 from goodput.analysis.configs_table import configs_table
-from goodput.analysis.decide import decide
+from goodput.analysis.decide import decide, doubted
 from goodput.analysis.errors import AnalysisError
 from goodput.analysis.goodput_table import goodput_table
 from goodput.analysis.interval import best_interval
@@ -59,7 +59,8 @@ def judge_sweep(store: Store, states: StatesDocument, slo: Slo | None = None) ->
     if strangers:
         raise AnalysisError(f"{store.uri}: cells of configs that spec.json does not plan: {', '.join(strangers)}")
     field, asked = contenders(spec, states, cells), question(spec, limits)
-    decision = decide(field, asked, sentinel(cells))
+    datasets = {cell.document.provenance.dataset.sha256 for cell in cells if cell.document.provenance.dataset}
+    decision = doubted(decide(field, asked, sentinel(cells)), datasets)
     return AnalysisResult(
         spec=spec,
         states=states,

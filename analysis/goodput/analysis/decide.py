@@ -9,8 +9,8 @@ mean(d) ± t(1 − 0.05/(2(k − 1)), n − 1)·sd/√n. The divisor k − 1 kee
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from goodput.analysis.compare import Against, Comparison, against, compare
@@ -29,6 +29,7 @@ Reason = Literal[
     "NoLoadQualifies",  # infeasible
     "NothingMeasured",  # infeasible: there is no valid cell
     "SentinelMoved",  # drift
+    "DatasetChanged",  # undecided: cells were measured with different files
 ]
 ALPHA = 0.05
 
@@ -84,6 +85,13 @@ def decide(contenders: Sequence[Contender], question: Question, sentinel: Points
         needed=_needed(comparisons) if reason in {"TooFewBlocks", "IntervalTooWide"} else None,
         costs={name: cost for name, cost in costs.items() if cost is not None},
     )
+
+
+def doubted(decision: Decision, datasets: Set[str]) -> Decision:
+    """The decision where the cells read these datasets (hashes): with more than one, no config is better than another."""
+    if len(datasets) < 2 or decision.best is None:
+        return decision
+    return replace(decision, verdict="undecided", reason="DatasetChanged", needed=None)
 
 
 def cheapest(tied: Sequence[Contender], scores: Mapping[str, Score]) -> Contender:

@@ -145,6 +145,13 @@ def _drift(result: AnalysisResult) -> str:
     )
 
 
+def _changed(result: AnalysisResult) -> str:
+    return (
+        "The file of the dataset changed while the sweep ran (dataset_sha256 in the table of cells): differences "
+        f"between configs cannot be trusted. {_best(result)} leads. Keep the file as it is, and run the sweep again."
+    )
+
+
 _WHY = {
     "OnlyFeasible": _only,
     "Separated": _separated,
@@ -155,6 +162,7 @@ _WHY = {
     "NoLoadQualifies": _no_load,
     "NothingMeasured": _nothing,
     "SentinelMoved": _drift,
+    "DatasetChanged": _changed,
 }
 assert set(_WHY) == set(Reason.__args__)  # type: ignore[attr-defined]
 

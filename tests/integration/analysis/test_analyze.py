@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow.csv as pc
@@ -11,8 +12,16 @@ import yaml
 
 from goodput.analysis.analyze import changed_slo, run_analysis
 from goodput.analysis.columns import FIXED
-from goodput.analysis.schema import CellWithoutResult, RequestTally, ServerColumns, ServerHistogram, Slo
-from goodput.analysis.store import Store
+from goodput.analysis.schema import (
+    CellWithoutResult,
+    DatasetFacts,
+    Provenance,
+    RequestTally,
+    ServerColumns,
+    ServerHistogram,
+    Slo,
+)
+from goodput.analysis.store import Store, open_store
 from goodput.analysis.text_table import format_table
 
 Builder = Any  # SweepBuilder of conftest.py
@@ -193,6 +202,26 @@ def test_a_sentinel_that_moves_gives_drift(sweep: Builder, store: Store, toy: To
 
     sweep.fill(warming)
     assert run_analysis(store, sweep.states()).decision.verdict == "drift"
+
+
+def test_there_is_no_winner_where_the_dataset_changed(sweep: Builder, store: Store, toy: Toy) -> None:
+    def decision(versions: int) -> Any:
+        """Of a sweep whose blocks read so many versions of the file."""
+        other = open_store(f"{store.uri}-{versions}")
+        again = replace(sweep, store=other)
+        again.write_spec()
+        for config in again.configs:
+            for load in again.loads:
+                for block in again.blocks:
+                    facts = DatasetFacts(
+                        uri="s3://b/x", sha256="ab" * 31 + f"{int(block) % versions:02}", rows=9, unusable_rows=0
+                    )
+                    found = Provenance(model="toy/model", dataset=facts)
+                    again.cell(config, load, block, toy(config, load, block), provenance=found)
+        return run_analysis(other, again.states()).decision
+
+    assert decision(1).reason != "DatasetChanged"
+    assert (decision(2).verdict, decision(2).reason) == ("undecided", "DatasetChanged")
 
 
 def test_closed_loop_is_judged_from_the_actual_send(sweep: Builder, store: Store, toy: Toy) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -9,7 +10,7 @@ import yaml
 from goodput.analysis.answer import MESSAGE_BYTES, answer, fit
 from goodput.analysis.best import best_yaml, vllm_flags
 from goodput.analysis.configs_table import configs_table
-from goodput.analysis.decide import Reason, decide
+from goodput.analysis.decide import Reason, decide, doubted
 from goodput.analysis.goodput_table import goodput_table
 from goodput.analysis.planned import PlannedCell
 from goodput.analysis.report import report_html
@@ -44,7 +45,9 @@ CONFIGS = [config(name) for name in ("512", "2048", EVIL)]
 LOAD = Load(prompt_tokens=100, output_tokens=10, arrival="poisson", request_rate=4.0, window_seconds=100)
 
 
-def result(field: list[Contender], sentinel: Points | None = None, **over: Any) -> AnalysisResult:
+def result(
+    field: list[Contender], sentinel: Points | None = None, datasets: Set[str] = frozenset(), **over: Any
+) -> AnalysisResult:
     spec = SpecDocument(
         namespace="default",
         name="toy",
@@ -67,7 +70,7 @@ def result(field: list[Contender], sentinel: Points | None = None, **over: Any) 
         slo=spec.slo,
         cells=(),
         planned=(PlannedCell(key, "failed", EVIL, 0),),
-        decision=decide(field, question, sentinel),
+        decision=doubted(decide(field, question, sentinel), datasets),
     )
 
 
@@ -77,7 +80,7 @@ def contender(index: int, goods: list[int], gpu: str | None = None, attempted: i
 
 
 BETTER, WORSE = [1200, 1190, 1205], [1000, 1010, 990]
-CASES: dict[Reason, tuple[list[Contender], Points | None]] = {
+CASES: dict[Reason, tuple[Any, ...]] = {
     "OnlyFeasible": ([contender(0, WORSE), contender(1, [1, 1], attempted=9), contender(2, [])], None),
     "Separated": ([contender(0, WORSE), contender(1, BETTER), contender(2, WORSE)], None),
     "WithinIndifference": ([contender(0, WORSE), contender(1, [1006, 1009, 991]), contender(2, [])], None),
@@ -90,6 +93,7 @@ CASES: dict[Reason, tuple[list[Contender], Points | None]] = {
         [contender(0, WORSE), contender(1, BETTER), contender(2, [])],
         {LOAD.id: {"s00": BlockValue(95, 100, 9.0), "s01": BlockValue(60, 100, 9.0)}},
     ),
+    "DatasetChanged": ([contender(0, WORSE), contender(1, BETTER), contender(2, [])], None, {"a", "b"}),
 }
 
 

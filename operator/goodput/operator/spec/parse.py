@@ -52,7 +52,10 @@ _BOUNDS = {
 }
 _PATTERNS = {
     URI_PATTERN: ("has no known scheme", "begin it with s3://, gs://, az:// or file://"),
-    DATASET_PATTERN: ("has no known scheme", "begin it with s3://, gs://, az://, https:// or file://"),
+    DATASET_PATTERN: (
+        "has no known scheme, or #, ? or % outside https",
+        "begin it with s3://, gs://, az://, https:// or file://, and give the file a name without #, ? and %",
+    ),
     NAME_PATTERN: ("must be lower-case letters, digits and -", "write a name such as vllm-032"),
     OBJECT_NAME_PATTERN: ("is not the name of an object", "use lower-case letters, digits, - and ."),
     HTTP_PATTERN: ("is not a URL", "begin it with http:// or https://"),

@@ -14,7 +14,7 @@ from goodput.analysis import ids
 DURATION_PATTERN = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"
 URI_PATTERN = r"^(s3|gs|az|file)://.+$"
-DATASET_PATTERN = r"^(s3|gs|az|https|file)://.+$"
+DATASET_PATTERN = r"^(https://.+|(s3|gs|az|file)://[^#?%]+)$"
 HTTP_PATTERN = r"^https?://.+$"
 SERVER_PATTERN = r"^https?://[^/@?#\s]+(/[^@?#\s]*)?$"
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
