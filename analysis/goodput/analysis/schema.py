@@ -283,7 +283,7 @@ class Client(Document):
     coalesced_reads: int
     ceiling_events_per_second: float | None
     used_ratio: float | None  # of its own ceiling: busy CPU of the busiest process / what it may have
-    stamp_source: Literal["kernel", "user"]
+    stamp_source: Literal["kernel", "user", "virtual"]  # virtual: a simulated clock
     clock_step_seconds: float  # change of wall − monotonic clock over the cell
     connections_max: int
     descriptors_max: int | None = None  # file descriptors of the process that had the most
@@ -408,6 +408,7 @@ class Provenance(Document):
     url: str | None = None  # of an external server, which holds no user and no password
     resolved: dict[str, str] = Field(default_factory=dict)  # scheduler config as the server resolved it
     goodput_version: str | None = None
+    simulated: str | None = None  # a simulation in virtual time: whose step times, and where they come from
     dataset: DatasetFacts | None = None
 
 

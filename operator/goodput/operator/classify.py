@@ -23,7 +23,7 @@ RULES: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
     (reason, re.compile(pattern, re.MULTILINE))
     for reason, pattern in (
         ("CudaOutOfMemory", r"torch\.(cuda\.)?OutOfMemoryError|CUDA out of memory|CUBLAS_STATUS_ALLOC_FAILED"),
-        ("CudaOutOfMemory", r"Free memory on device .* on startup is less than desired"),
+        ("GpuMemoryBusy", r"Free memory on device .* on startup is less than (desired|the engine)"),
         ("KvCacheTooSmall", r"No available memory for the cache blocks"),
         ("KvCacheTooSmall", r"To serve at least one request with the model's max seq len"),
         ("KvCacheTooSmall", r"is larger than the maximum number of tokens that can be stored in KV cache"),
@@ -32,6 +32,16 @@ RULES: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
         ("ContainerConfigError", r"Insufficient space in /dev/shm|No usable temporary directory"),
         ("InvalidServerArgs", r"^[\w./ -]+: error: .+"),
         ("InvalidServerArgs", r"validation errors? for \w*Config"),
+        ("InvalidServerArgs", r"ValueError: Consider increasing max_num_batched_tokens or decreasing"),
+        (
+            "InvalidServerArgs",
+            r"VllmConfig does not have enough slots|based on the speculative decoding settings, which",
+        ),
+        ("InvalidServerArgs", r"async scheduling is only supported with|does not support async scheduling yet"),
+        ("InvalidServerArgs", r"attention_backend and attention_config.backend are mutually exclusive"),
+        ("InvalidServerArgs", r"(Unknown|Invalid|No valid) attention backend|Unknown quantization method"),
+        ("InvalidServerArgs", r"Chunked MM input disabled but max_tokens_per_mm_item"),
+        ("InvalidServerArgs", r"must be divisible by tensor parallel size"),
         ("ModelUnavailable", r"is not a local folder and is not a valid model identifier|RepositoryNotFoundError"),
         ("ModelUnavailable", r"GatedRepoError|RevisionNotFoundError|does not appear to have a file named"),
         ("EngineDead", r"EngineDeadError|EngineCore encountered a fatal error|died unexpectedly"),

@@ -98,6 +98,12 @@ REASONS = _table(
     Reason("WaitingForCapacity", "transient", "no free node in time", "add capacity or lower parallelism"),
     Reason("QuotaExceeded", "transient", "the namespace's quota is used up", "raise the quota or lower parallelism"),
     Reason("VolumeNotReady", "transient", "a volume could not be mounted in time", "check the claim and its class"),
+    Reason(
+        "GpuMemoryBusy",
+        "transient",
+        "other processes hold the GPU's memory",
+        "end them, or lower gpu_memory_utilization",
+    ),
     Reason("EngineDead", "transient", "the engine died", "read server.log; look at the GPU's health"),
     Reason("Unreachable", "transient", "the external server cannot be reached", "correct engines[].external.url"),
     Reason("ServerRestarted", "transient", "the server restarted while it was measured", "read server.log"),

@@ -94,6 +94,7 @@ class Sweep:
     sentinel: bool  # resolved once, at acceptance
     estimate_seconds: float
     estimate_gpu_hours: float
+    warnings: tuple[str, ...] = ()  # what does not stop it, and should be known
 
     @property
     def results_uri(self) -> str:

@@ -17,7 +17,7 @@ def sweep_conditions(view: View, stands: Standing, cells: Tally, error: Failure 
     """All conditions as they hold now; ``error``: the last thing that went wrong."""
     complete, failed = stands.phase in COMPLETE, stands.phase in FAILED
     return (
-        Condition("Accepted", "True", "SpecAccepted"),
+        Condition("Accepted", "True", "SpecAccepted", "; ".join(view.sweep.warnings)),
         _preflight(view, stands),
         Condition(
             "Progressing", _flag(not stands.terminal and stands.phase != "Suspended"), stands.reason, stands.message

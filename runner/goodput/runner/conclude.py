@@ -54,6 +54,25 @@ class Concluded:
     summary: Summary | None
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What was seen of the server around and during a cell. ``closing`` None: the cell was never finished."""
+
+    opening: Opening | None
+    closing: Closing | None
+    scraped: tuple[Snapshot, ...] = ()
+    gpu: GpuColumns | None = None
+
+
+@dataclass(frozen=True)
+class Made:
+    """A cell's files and the commit that lists them."""
+
+    concluded: Concluded
+    files: dict[str, bytes]
+    commit: Commit
+
+
 def conclude(
     plan: TrialPlan, planned: PlannedLoad, memory: Memory, cell: CellSpool, records: CellRecords | None
 ) -> Concluded:
@@ -66,17 +85,21 @@ def conclude(
         cell: its spool; without ``closing.json`` it was never finished: void, RunnerFailed.
         records: the load client's; None where it did not come that far.
     """
-    opening, closing = (
-        cell.opening,
-        cell.closing or Closing(reason=RUNNER_FAILED, message="the runner ended before the cell did"),
-    )
-    scraped = samples(cell.samples)
+    seen = Seen(cell.opening, cell.closing, samples(cell.samples), _gpu(plan, memory, cell, records))
+    made = judge(plan, planned, memory, seen, records)
+    cell.stage(made.files, made.commit)
+    return made.concluded
+
+
+def judge(plan: TrialPlan, planned: PlannedLoad, memory: Memory, seen: Seen, records: CellRecords | None) -> Made:
+    """Judge a cell and make its files."""
+    opening, scraped, gpu = seen.opening, seen.scraped, seen.gpu
+    closing = seen.closing or Closing(reason=RUNNER_FAILED, message="the runner ended before the cell did")
     server = None
     if opening is not None:
         window = None if records is None else (records.monotonic_opened, records.monotonic_closed)
         server = server_columns(opening.snapshot, closing.snapshot, scraped, window, interval_seconds=INTERVAL_SECONDS)
         server = _compared(server, records)
-    gpu = _gpu(plan, memory, cell, records)
     outcomes = {} if records is None else _outcomes(records.requests)
     facts = None if opening is None or records is None else _facts(plan, planned, opening, closing, records)
     asked = Asked() if records is None else asked_of(records, server)
@@ -107,7 +130,7 @@ def conclude(
         provenance=memory.provenance or Provenance(),
         **_measured(records),
     )
-    return _stage(cell, document, records, scraped, outcomes)
+    return _made(document, records, scraped, outcomes)
 
 
 def start(plan: TrialPlan, memory: Memory) -> Start:
@@ -180,13 +203,9 @@ def _measured(records: CellRecords | None) -> dict[str, Any]:
     }
 
 
-def _stage(
-    cell: CellSpool,
-    document: CellDocument,
-    records: CellRecords | None,
-    scraped: Sequence[Snapshot],
-    outcomes: dict[str, int],
-) -> Concluded:
+def _made(
+    document: CellDocument, records: CellRecords | None, scraped: Sequence[Snapshot], outcomes: dict[str, int]
+) -> Made:
     files = {"cell.json": document.to_json()}
     rows: dict[str, int] = {}
     summary = None
@@ -209,8 +228,7 @@ def _stage(
             for name, data in files.items()
         },
     )
-    cell.stage(files, commit)
-    return Concluded(document, outcomes, summary)
+    return Made(Concluded(document, outcomes, summary), files, commit)
 
 
 def _outcomes(requests: pa.Table) -> dict[str, int]:

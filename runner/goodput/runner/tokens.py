@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Protocol
 
 from goodput.runner.contract import TrialPlan
 from goodput.runner.errors import TokensError
 from goodput.runner.load.processes import Purpose
 from goodput.runner.load.prompts import FittedText, Ids, PromptSource, RandomIds
-from goodput.runner.server import Server
 
 _TOGETHER = 16  # words of one request while single-token words are looked for
 _TRIES = 8
+
+
+class Tokenizer(Protocol):
+    """What counts tokens: a server's ``/tokenize``, or whatever stands for it."""
+
+    def tokenize(
+        self, *, prompt: str | None = None, messages: Sequence[Mapping[str, str]] | None = None
+    ) -> list[int] | None:
+        """See `server.Server.tokenize`."""
+        ...
 
 
 @cache
@@ -49,7 +59,7 @@ class Vocabulary:
         return source if self.fit is None else FittedText(source, self.fit, self.head_tokens)
 
 
-def vocabulary(server: Server, plan: TrialPlan) -> Vocabulary:
+def vocabulary(server: Tokenizer, plan: TrialPlan) -> Vocabulary:
     """Learn which ids to use from the server's ``/tokenize``, else take the plan's token id range.
 
     Raises:
@@ -132,7 +142,7 @@ class ChatFitter:
         return " ".join(self._spelled[token] for token in ids)
 
 
-def _chat_ids(server: Server, text: str) -> list[int]:
+def _chat_ids(server: Tokenizer, text: str) -> list[int]:
     ids = server.tokenize(messages=[{"role": "user", "content": text}])
     if ids is None:
         raise TokensError("chat prompts of exact length need the server's /tokenize with messages")

@@ -35,25 +35,22 @@ def verify(server: Server, plan: TrialPlan) -> Provenance:
     ]
     if faults:
         raise ServerMismatchError("; ".join(faults))
-    provenance = _provenance(server.version(), info, resolved, plan, revision)
+    provenance = provenance_of(plan, server.version(), info, resolved)
     server.complete(plan.endpoint, "Hello")
     return provenance
 
 
-def _provenance(
-    engine_version: str | None,
-    info: Mapping[str, Any] | None,
-    resolved: dict[str, str],
-    plan: TrialPlan,
-    revision: str | None,
+def provenance_of(
+    plan: TrialPlan, engine_version: str | None, info: Mapping[str, Any] | None, resolved: dict[str, str]
 ) -> Provenance:
+    """What is known of the server: from the plan, ``/version`` and ``/server_info``."""
     environment = (info or {}).get("system_env")
     system: Mapping[str, Any] = environment if isinstance(environment, Mapping) else {}
     facts = plan.server
     return Provenance(
         engine_version=engine_version,
         model=plan.model,
-        model_revision=revision or plan.model_revision,
+        model_revision=resolved.get("revision") or plan.model_revision,
         image=facts.image,
         image_digest=facts.image_digest,
         torch=_text(system, "torch_version"),

@@ -35,7 +35,7 @@ class Warmup:
 
 
 @dataclass
-class _Series:
+class Series:
     """Latencies over the median of their shape, in order of completion, so that mixed lengths are one series."""
 
     shapes: int
@@ -48,11 +48,13 @@ class _Series:
         self.e2e = [[] for _ in range(self.shapes)]
 
     def add(self, shape: int, ttft: float, e2e: float) -> None:
+        """A request of that shape has ended; seconds."""
         self.order.append((shape, len(self.ttft[shape])))
         self.ttft[shape].append(ttft)
         self.e2e[shape].append(e2e)
 
     def steady(self, at_least: int) -> bool:
+        """Whether so many have ended, and both latencies no longer move."""
         return len(self.order) >= at_least and all(steady(self._relative(kind)) for kind in (self.ttft, self.e2e))
 
     def _relative(self, kind: Sequence[Sequence[float]]) -> list[float]:
@@ -87,7 +89,7 @@ class _Loop:
         self._prompts = prompts
         self._stop = stop
         self._shapes = shapes
-        self._series = _Series(len(self._shapes))
+        self._series = Series(len(self._shapes))
         self._writer = BodyWriter(plan.endpoint, plan.served_model)
         self._path = target.path
         self._next = 0

@@ -13,8 +13,7 @@ from goodput.runner.load.lengths import Lengths, PlannedLengths
 from goodput.runner.load.processes import Times
 from goodput.runner.load.prompts import Messages, PromptSource, SharedPrefixIds
 from goodput.runner.load.schedule import draw
-from goodput.runner.server import Server
-from goodput.runner.tokens import Vocabulary
+from goodput.runner.tokens import Tokenizer, Vocabulary
 
 WARMUP_SHAPES = 4  # lengths of each load point that a warm-up uses, where they vary
 
@@ -44,7 +43,7 @@ class Workloads:
         server: counts tokens.
     """
 
-    def __init__(self, plan: TrialPlan, vocabulary: Vocabulary, dataset: Dataset | None, server: Server) -> None:
+    def __init__(self, plan: TrialPlan, vocabulary: Vocabulary, dataset: Dataset | None, server: Tokenizer) -> None:
         self._plan, self._vocabulary, self._dataset, self._server = plan, vocabulary, dataset, server
         self._made: dict[str, Workload] = {}
 

@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from goodput.engines.api.engine import Request
 from goodput.engines.simulated.config import CacheConfig, EngineConfig, SchedulerConfig
 from goodput.engines.simulated.core import EngineCore
 from goodput.engines.simulated.loop import EngineLoop
@@ -22,7 +23,7 @@ class Sink:
         self.first = asyncio.Event()
         self.given_up = False
 
-    def token(self, request: SimRequest) -> None:
+    def token(self, request: Request) -> None:
         self.stamps.append(request.last_token_ns)
         self.first.set()
 

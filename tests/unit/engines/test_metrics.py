@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from goodput.engines.api.histogram import Histogram, one_two_five
+from goodput.engines.api.metrics import exposition, new_registry
 from goodput.engines.simulated import info
 from goodput.engines.simulated.config import CacheConfig, EngineConfig, SchedulerConfig
 from goodput.engines.simulated.core import EngineCore
-from goodput.engines.simulated.metrics import EngineCollector, exposition, new_registry
+from goodput.engines.simulated.metrics import EngineCollector
 from goodput.engines.simulated.profile import load_profile
 from goodput.engines.simulated.request import SimRequest
-from goodput.engines.simulated.stats import EngineStats, Histogram, one_two_five
+from goodput.engines.simulated.stats import EngineStats
 
 GOLDEN = Path(__file__).parents[2] / "data" / "vllm_0.32" / "metrics_loaded.txt"
 MODEL = "smollm2"

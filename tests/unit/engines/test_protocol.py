@@ -3,16 +3,17 @@ from typing import Any
 
 import pytest
 
-from goodput.engines.errors import RequestError
-from goodput.engines.simulated.protocol import (
+from goodput.engines.api.protocol import (
     ChatBody,
     CompletionBody,
     Generation,
+    Sampling,
     check_chat,
     check_completion,
     check_model,
     parse,
 )
+from goodput.engines.errors import RequestError
 from goodput.engines.simulated.tokens import ToyTokenizer
 
 TOKENIZER = ToyTokenizer(2000)
@@ -65,8 +66,12 @@ def test_usage_is_sent_only_where_asked_for() -> None:
     assert not without.continuous_usage
 
 
-def test_sampling_parameters_are_accepted() -> None:
-    assert completion(temperature=0, top_p=0.5, seed=3, repetition_penalty=1.0, logit_bias=None).max_tokens == 5
+def test_sampling_parameters_are_read_and_the_rest_is_passed_on() -> None:
+    asked = completion(temperature=0, top_p=0.5, top_k=7, min_p=0.1, seed=3, repetition_penalty=1.2, logit_bias=None)
+    assert asked.sampling == Sampling(0, top_p=0.5, top_k=7, min_p=0.1, repetition_penalty=1.2, seed=3)
+    assert asked.others == {"logit_bias": None}
+    assert completion().sampling == Sampling()
+    assert completion(return_token_ids=True).return_ids
 
 
 @pytest.mark.parametrize(
@@ -84,6 +89,11 @@ def test_sampling_parameters_are_accepted() -> None:
         ({"prompt": ["a", "b"]}, "one prompt per request", "prompt"),
         ({"n": 2}, "n=1", "n"),
         ({"min_tokens": 6}, "min_tokens", "min_tokens"),
+        ({"temperature": -1}, "temperature must be non-negative, got -1", "temperature"),
+        ({"top_p": 0}, "top_p must be in", "top_p"),
+        ({"top_k": -2}, "top_k must be 0", "top_k"),
+        ({"min_p": 2}, "min_p must be in", "min_p"),
+        ({"repetition_penalty": 0}, "repetition_penalty must be greater than zero", "repetition_penalty"),
         ({"stream_options": {"include_usage": True}}, "only be defined when `stream=True`", "stream_options"),
         ({"prompt": {"a": 1}}, "validation error", "body.prompt.str"),
         ({"max_tokens": "many"}, "validation error", "body.max_tokens"),

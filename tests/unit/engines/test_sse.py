@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from goodput.engines.simulated.sse import EventWriter, Head, whole_answer
+from goodput.engines.api.sse import EventWriter, Head, whole_answer
 
 HEAD = Head(identifier="cmpl-1", created=1796018688, model='a "quoted" model', fingerprint="vllm-x-1234abcd")
 
@@ -88,3 +88,25 @@ def test_a_whole_answer_has_text_and_usage(chat: bool, kind: str) -> None:
     assert choice["finish_reason"] == "stop"
     assert (choice["message"]["content"] if chat else choice["text"]) == "abc"
     assert answer["usage"]["completion_tokens"] == 2
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_token_ids_come_with_every_chunk_where_asked_for_and_the_prompts_once(chat: bool) -> None:
+    stream = EventWriter(
+        chat=chat, head=HEAD, prompt_tokens=3, include_usage=False, continuous_usage=False, prompt_ids=[7, 8, 9]
+    )
+    data = stream.opening() + stream.tokens(b'"a"', 1, None, [11]) + stream.tokens(b'"b"', 3, "stop", [12, 2])
+    chunks = documents(data)
+    choices = [chunk["choices"][0] for chunk in chunks]
+    assert [choice["token_ids"] for choice in choices[-2:]] == [[11], [12, 2]]
+    given = [(chunk if chat else choice).get("prompt_token_ids") for chunk, choice in zip(chunks, choices, strict=True)]
+    assert [ids for ids in given if ids] == [[7, 8, 9]]
+    assert given[0] == [7, 8, 9]
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_a_whole_answer_carries_token_ids_where_asked_for(chat: bool) -> None:
+    answer = whole_answer(HEAD, chat=chat, text="ab", finish_reason="stop", counts={}, ids=([7, 8], [11, 2]))
+    choice = answer["choices"][0]
+    assert choice["token_ids"] == [11, 2]
+    assert (answer if chat else choice)["prompt_token_ids"] == [7, 8]

@@ -1,9 +1,10 @@
 import asyncio
 import json
 
+from goodput.engines.api.sse import EventWriter, Head
+from goodput.engines.api.stream import StreamSink
 from goodput.engines.simulated.request import SimRequest
-from goodput.engines.simulated.sse import EventWriter, Head
-from goodput.engines.simulated.stream import StreamSink, TokenTexts
+from goodput.engines.simulated.texts import TokenTexts
 from goodput.engines.simulated.tokens import ToyTokenizer
 
 TOKENIZER = ToyTokenizer()

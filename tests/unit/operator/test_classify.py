@@ -51,6 +51,21 @@ def test_a_healthy_log_is_no_failure(log: str) -> None:
         ),
         ("vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.", "EngineDead"),
         ("RuntimeError: Engine core initialization failed. See root cause above.", "EngineDead"),
+        (
+            "ValueError: Consider increasing max_num_batched_tokens or decreasing num_speculative_tokens",
+            "InvalidServerArgs",
+        ),
+        ("ValueError: VllmConfig does not have enough slots to schedule a token and support", "InvalidServerArgs"),
+        ("ValueError: `ray` does not support async scheduling yet.", "InvalidServerArgs"),
+        ("ValueError: Unknown attention backend: 'FLASH'. Valid options are: FLASH_ATTN", "InvalidServerArgs"),
+        ("ValueError: Chunked MM input disabled but max_tokens_per_mm_item (2304) is larger", "InvalidServerArgs"),
+        (
+            (
+                "ValueError: Free memory on device cuda:0 (10.1/79.2 GiB) on startup is less than desired GPU memory "
+                "utilization (0.92, 72.9 GiB). Decrease GPU memory utilization."
+            ),
+            "GpuMemoryBusy",
+        ),
         ("OSError: no/such is not a local folder and is not a valid model identifier", "ModelUnavailable"),
     ],
 )

@@ -24,35 +24,6 @@ def cache_info(config: EngineConfig) -> dict[str, str]:
     return {key: str(value) for key, value in _cache_config(config).items()}
 
 
-def models(config: EngineConfig, created: int) -> dict[str, Any]:
-    """GET /v1/models."""
-    permission = {
-        "id": f"modelperm-{hashlib.sha256(config.model.encode()).hexdigest()[:16]}",
-        "object": "model_permission",
-        "created": created,
-        "allow_create_engine": False,
-        "allow_sampling": True,
-        "allow_logprobs": True,
-        "allow_search_indices": False,
-        "allow_view": True,
-        "allow_fine_tuning": False,
-        "organization": "*",
-        "group": None,
-        "is_blocking": False,
-    }
-    model = {
-        "id": config.served_model_name,
-        "object": "model",
-        "created": created,
-        "owned_by": "goodput-simulated",
-        "root": config.model,
-        "parent": None,
-        "max_model_len": config.scheduler.max_model_len,
-        "permission": [permission],
-    }
-    return {"object": "list", "data": [model]}
-
-
 def server_info(config: EngineConfig, profile: Profile, *, as_text: bool) -> dict[str, Any]:
     """GET /server_info: the resolved config in vLLM's structure, and a `simulated` section."""
     document = _vllm_config(config)

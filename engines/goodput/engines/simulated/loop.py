@@ -9,8 +9,8 @@ import asyncio
 import logging
 import time
 from collections import deque
-from typing import Protocol
 
+from goodput.engines.api.engine import Sink
 from goodput.engines.simulated.core import EngineCore
 from goodput.engines.simulated.request import SimRequest
 from goodput.engines.simulated.stats import EngineStats
@@ -21,16 +21,6 @@ _NS = 1_000_000_000
 _EARLY_NS = 400_000
 _LATE_WARNING_NS = 50_000_000
 _WARNING_INTERVAL_NS = 10 * _NS
-
-
-class Sink(Protocol):
-    """Where a request's tokens go."""
-
-    def token(self, request: SimRequest) -> None:
-        """One more token; `finish_reason` is set with the last. Must not block or raise."""
-
-    def aborted(self) -> None:
-        """The engine gave the request up: no more tokens."""
 
 
 class EngineLoop:

@@ -5,9 +5,6 @@ from dataclasses import dataclass, field
 
 from goodput.engines.simulated.tokens import block_hash
 
-#: Finish reasons in vLLM's order; also the label values of `vllm:request_success_total`.
-FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
-
 
 @dataclass(slots=True, eq=False)
 class SimRequest:

@@ -1,15 +1,13 @@
-"""The server as a process: start, log, statistics, shutdown."""
+"""The simulated server as a process: start, log, statistics."""
 
 import asyncio
-import gc
 import logging
-import signal
 import time
 from argparse import Namespace
 
 import uvloop
-from aiohttp import web
 
+from goodput.engines.api.process import run, stop_signals
 from goodput.engines.simulated import info
 from goodput.engines.simulated.config import EngineConfig
 from goodput.engines.simulated.profile import Profile
@@ -17,8 +15,6 @@ from goodput.engines.simulated.server import SimulatedServer
 
 _log = logging.getLogger(__name__)
 _STATS_SECONDS = 10.0
-#: Time for connections to take their last bytes after the engine has stopped.
-_CLOSE_SECONDS = 5.0
 
 
 def serve(namespace: Namespace, config: EngineConfig, profile: Profile) -> None:
@@ -28,46 +24,23 @@ def serve(namespace: Namespace, config: EngineConfig, profile: Profile) -> None:
 
 async def _run(namespace: Namespace, config: EngineConfig, profile: Profile) -> None:
     begin = time.monotonic()
-    stop = asyncio.Event()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+    stop = stop_signals()
     _log_config(namespace, config, profile)
     if await _stopped_within(stop, namespace.start_seconds):
         _log.info("Terminated while starting.")
         return
     _log_ready(config, time.monotonic() - begin)
     server = SimulatedServer(config, profile, tuple(namespace.api_key))
-    runner = web.AppRunner(
-        server.application(), handler_cancellation=True, access_log=None, shutdown_timeout=_CLOSE_SECONDS
-    )
-    await runner.setup()
-    site = web.TCPSite(runner, namespace.host, namespace.port, backlog=4096, reuse_address=True)
-    try:
-        await site.start()
-    except OSError as error:
-        await runner.cleanup()
-        raise SystemExit(f"cannot listen on {namespace.host}:{namespace.port}: {error}") from error
-    _log.info("Starting vLLM server (simulated) on http://%s:%d", namespace.host, namespace.port)
-    gc.collect()
-    gc.freeze()
     statistics = asyncio.create_task(_log_statistics(server))
-    await stop.wait()
+    await run(
+        server,
+        name="vLLM server (simulated)",
+        host=namespace.host,
+        port=namespace.port,
+        shutdown_timeout=namespace.shutdown_timeout,
+        stop=stop,
+    )
     statistics.cancel()
-    await _shut_down(server, site, runner, namespace.shutdown_timeout)
-
-
-async def _shut_down(server: SimulatedServer, site: web.TCPSite, runner: web.AppRunner, timeout_seconds: int) -> None:
-    mode = "drain" if timeout_seconds > 0 else "abort"
-    _log.info("[shutdown] API server: shutdown triggered, mode=%s timeout=%ds", mode, timeout_seconds)
-    await site.stop()
-    try:
-        await asyncio.wait_for(server.loop.wait_idle(), timeout_seconds)
-    except TimeoutError:
-        _log.warning("[shutdown] aborting in-flight requests count=%d", server.loop.num_unfinished)
-    server.loop.abort_all()
-    await runner.cleanup()
-    server.loop.stop()
-    _log.info("[shutdown] complete")
 
 
 async def _stopped_within(stop: asyncio.Event, seconds: float) -> bool:

@@ -48,6 +48,8 @@ class Teller:
             f" = {sweep.planned_cells} cells, {starts} {kind}, about {span(sweep.estimate_seconds)}"
         )
         self._view.line(f"results: {sweep.results_uri}")
+        for warning in sweep.warnings:
+            self._view.line(f"warning: {warning}")
 
     def recovered(self, processes: int) -> None:
         """An earlier driver left processes."""

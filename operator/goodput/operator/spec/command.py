@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from goodput.operator.spec.flagtable import option, table
+from goodput.operator.spec.engineversion import flags_of
+from goodput.operator.spec.flagtable import option
 from goodput.operator.spec.models import EngineSpec, ModelSpec
 
 #: Port of servers in pods; on one machine every server gets a free one.
@@ -38,4 +39,4 @@ def server_command(
     if host:
         words += [option("host"), host]
     words += [option("port"), str(port), option("shutdown_timeout"), str(SHUTDOWN_SECONDS)]
-    return (*words, *table(engine.kind).arguments(flags))
+    return (*words, *flags_of(engine).arguments(flags))

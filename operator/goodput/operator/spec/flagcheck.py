@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from goodput.operator.spec.engineversion import flags_of
 from goodput.operator.spec.errors import MISSING, Problem
-from goodput.operator.spec.flagtable import FlagValueError, table
+from goodput.operator.spec.flagtable import FlagValueError
 from goodput.operator.spec.models import EngineSpec, SweepSpec
 from goodput.operator.spec.parse import nearest
 
@@ -40,7 +41,7 @@ def normal_point(point: Mapping[str, str], engines: Sequence[EngineSpec]) -> dic
     """A selector with its values in normal spelling."""
     normal = {}
     for flag, value in point.items():
-        known = [table(engine.kind) for engine in engines if table(engine.kind).kind(flag)]
+        known = [flags_of(engine) for engine in engines if flags_of(engine).kind(flag)]
         normal[flag] = known[0].normal(flag, value) if known and flag != ENGINE_KEY else value
     return normal
 
@@ -65,17 +66,17 @@ def _selector(place: str, point: Mapping[str, str], engines: Sequence[EngineSpec
 
 
 def _unknown(field: str, flag: str, engines: Sequence[EngineSpec]) -> Problem | None:
-    tables = {engine.kind: table(engine.kind) for engine in engines}
-    for flags in tables.values():
+    tables = [flags_of(engine) for engine in engines]
+    for flags in tables:
         if flag in flags.managed:
             return Problem(field, MISSING, "is not for a sweep to set", flags.managed[flag])
-    if any(flags.kind(flag) for flags in tables.values()):
+    if any(flags.kind(flag) for flags in tables):
         return None
     if all(engine.kind == "external" for engine in engines):
         return Problem(
             field, MISSING, "an external server takes no flags", "remove it; set it where that server starts"
         )
-    known = sorted({name for flags in tables.values() for name in flags.kinds})
+    known = sorted({name for flags in tables for name in flags.kinds})
     near = nearest(flag, known) or nearest(flag.replace("-", "_").lower().removeprefix("no_"), known)
     fix = f"did you mean {near}?" if near else "see the flags of the engine's version"
     whose = f"engine {engines[0].name}" if len(engines) == 1 else "any engine"
@@ -83,9 +84,9 @@ def _unknown(field: str, flag: str, engines: Sequence[EngineSpec]) -> Problem | 
 
 
 def _value(field: str, flag: str, value: str, engines: Sequence[EngineSpec]) -> Iterator[Problem]:
-    for kind in dict.fromkeys(engine.kind for engine in engines):
+    for engine in engines:
         try:
-            table(kind).normal(flag, value)
+            flags_of(engine).normal(flag, value)
         except KeyError:
             continue
         except FlagValueError as error:

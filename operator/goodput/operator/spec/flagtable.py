@@ -6,14 +6,15 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
-from typing import Literal
+from typing import Any, Literal
 
 import yaml
 
 from goodput.analysis import ids
+from goodput.operator.spec.parse import nearest
 
 FlagKind = Literal["size", "int", "float", "bool", "switch", "str", "list", "json"]
 
@@ -36,6 +37,8 @@ class FlagTable:
 
     kinds: Mapping[str, FlagKind]
     managed: Mapping[str, str]  # flag → what to write instead
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the only values, where they are known
+    version: str = ""
 
     def kind(self, flag: str) -> FlagKind | None:
         """The flag's kind; None where the engine does not know it. Keys below a json flag are text."""
@@ -56,7 +59,21 @@ class FlagTable:
             raise KeyError(flag)
         if flag == "max_model_len" and value in ("-1", "auto"):
             return value
+        self._choose(flag, value.strip())
         return _NORMAL.get(kind, _text)(value.strip())
+
+    def _choose(self, flag: str, value: str) -> None:
+        """Refuse a value that is none of the flag's. vLLM reads names of backends in any spelling, None as unset."""
+        values = self.choices.get(flag)
+        if not values or value in ("", "None"):
+            return
+        backend = flag.endswith("_backend")
+        spelling = value.lower().replace("-", "_") if backend else value
+        if spelling in (*((each.lower() for each in values) if backend else values), *(("auto",) if backend else ())):
+            return
+        near = nearest(value, values)
+        fix = f"did you mean {near}?" if near else f"write one of {', '.join(values)}"
+        raise FlagValueError(f"is no {flag} of vLLM {self.version}", fix)
 
     def arguments(self, flags: Mapping[str, str]) -> list[str]:
         """Command-line words for flags in normal spelling, sorted by name."""
@@ -82,14 +99,16 @@ def option(flag: str) -> str:
 
 
 @lru_cache
-def table(kind: str) -> FlagTable:
-    """The flags of a kind of engine; engines that take no flags have an empty table."""
-    source = resources.files("goodput.operator.spec") / "flags" / f"{kind}.yaml"
-    if not source.is_file():
-        return FlagTable({}, {})
-    data = yaml.safe_load(source.read_text(encoding="utf-8"))
-    kinds = {flag: group for group, names in data["flags"].items() for flag in names}
-    return FlagTable(kinds, data["managed"])
+def table(kind: str, version: str = "") -> FlagTable:
+    """The flags of a kind of engine, in a version where there are several; none where it takes no flags."""
+    data: dict[str, Any] = {}
+    for name in (kind, f"{kind}-{version}"):
+        source = resources.files("goodput.operator.spec") / "flags" / f"{name}.yaml"
+        if source.is_file():
+            data |= yaml.safe_load(source.read_text(encoding="utf-8"))
+    kinds = {flag: group for group, names in data.get("flags", {}).items() for flag in names or ()}
+    choices = {flag: tuple(values) for flag, values in data.get("choices", {}).items()}
+    return FlagTable(kinds, data.get("managed", {}), choices, str(data.get("version", "")))
 
 
 def _size(value: str) -> str:

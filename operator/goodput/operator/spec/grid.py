@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from goodput.analysis.schema import Config
 from goodput.operator.spec.command import server_command
+from goodput.operator.spec.engineversion import flags_of
 from goodput.operator.spec.errors import Problem, SpecError
 from goodput.operator.spec.flagcheck import ENGINE_KEY, normal_point
-from goodput.operator.spec.flagtable import table
 from goodput.operator.spec.gpus import gpus_of
 from goodput.operator.spec.models import ConfigsSpec, EngineSpec, SweepSpec
 
@@ -114,7 +114,7 @@ def _points(configs: ConfigsSpec) -> Iterator[Mapping[str, str]]:
 
 def _config(spec: SweepSpec, engine: EngineSpec, point: Mapping[str, str]) -> Config:
     """The engine's args overlaid by those flags of the point that it knows."""
-    known = table(engine.kind)
+    known = flags_of(engine)
     swept = {flag: known.normal(flag, value) for flag, value in point.items() if known.kind(flag)}
     base = {flag: known.normal(flag, value) for flag, value in engine.args.items()}
     flags = base | swept

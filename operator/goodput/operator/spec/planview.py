@@ -101,6 +101,7 @@ def _summary(sweep: Sweep) -> Iterator[str]:
         f"= {sweep.planned_cells} cells in {servers} {starts}"
     )
     yield f"estimate: {_span(sweep.estimate_seconds)}{hours} with parallelism {sweep.spec.plan.parallelism}"
+    yield from (f"warning: {warning}" for warning in sweep.warnings)
 
 
 def _configs(sweep: Sweep) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from goodput.analysis import ids
 from goodput.analysis.schema import Config, Load
+from goodput.operator.spec.engineversion import version_warning
 from goodput.operator.spec.errors import MISSING, Problem, SpecError
 from goodput.operator.spec.estimate import SENTINEL_ABOVE_SECONDS, estimate, least_trial_seconds
 from goodput.operator.spec.flagcheck import flag_problems
@@ -20,7 +21,7 @@ from goodput.operator.spec.notbuilt import unbuilt_problems
 from goodput.operator.spec.parse import parse_spec
 from goodput.operator.spec.podguard import template_problems
 from goodput.operator.spec.rules import shape_problems
-from goodput.operator.spec.serverrules import gpu_count_problems, server_problems
+from goodput.operator.spec.serverrules import gpu_count_problems, server_problems, server_warnings
 from goodput.operator.sweep import LoadStep, Sweep
 from goodput.runner import expect
 
@@ -77,6 +78,7 @@ def resolve(
         sentinel=sentinel,
         estimate_seconds=expected.seconds,
         estimate_gpu_hours=expected.gpu_hours,
+        warnings=(*filter(None, map(version_warning, spec.engines)), *server_warnings(configs)),
     )
 
 

@@ -1,6 +1,6 @@
 """What a vLLM server would refuse at its start, refused before any server starts.
 
-Source of the rules: vLLM 0.32.0 `vllm/config/scheduler.py`; they are the same for the simulated engine.
+Source of the rules: vLLM 0.32.0 ``vllm/config/{scheduler,cache}.py``; they are the same for the simulated engine.
 Only what the spec says is judged: where a flag is left to vLLM's default, vLLM fits it to the others.
 """
 
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from goodput.analysis.schema import Config
+from goodput.operator.spec.configproblem import number, problem
 from goodput.operator.spec.errors import MISSING, Problem
 from goodput.operator.spec.gpus import explicit_gpus, needed_gpus
 from goodput.operator.spec.loads import longest_request
 from goodput.operator.spec.models import EngineSpec, SweepSpec
+from goodput.operator.spec.speculation import backend_problems, speculation_problems
 
 
 def server_problems(spec: SweepSpec, configs: tuple[Config, ...]) -> Iterator[Problem]:
@@ -20,35 +22,56 @@ def server_problems(spec: SweepSpec, configs: tuple[Config, ...]) -> Iterator[Pr
     engines = {engine.name: (number, engine) for number, engine in enumerate(spec.engines)}
     seen: set[tuple[str, str]] = set()
     for config in configs:
-        number, engine = engines[config.engine]
-        for problem in (*_scheduler(config), *_lengths(config, spec), *_gpus(config, engine, number)):
-            if (problem.field, problem.message) not in seen:
-                seen.add((problem.field, problem.message))
-                yield problem
+        place, engine = engines[config.engine]
+        for found in (*_flags(config), *_lengths(config, spec), *_gpus(config, engine, place)):
+            if (found.field, found.message) not in seen:
+                seen.add((found.field, found.message))
+                yield found
+
+
+def server_warnings(configs: tuple[Config, ...]) -> tuple[str, ...]:
+    """What vLLM only warns of at its start; the first of each kind, as a grid would repeat it."""
+    found: dict[str, str] = {}
+    for config in configs:
+        budget, seqs = number(config, "max_num_batched_tokens"), number(config, "max_num_seqs")
+        length = number(config, "max_model_len")
+        if budget is not None and seqs is not None and length is not None and 0 < seqs * length < budget:
+            text = f"{config.label}: max_num_batched_tokens ({budget}) is above max_num_seqs x max_model_len"
+            found.setdefault("budget", f"{text} ({seqs * length}): no step can fill it")
+    return tuple(found.values())
+
+
+def _flags(config: Config) -> Iterator[Problem]:
+    yield from _scheduler(config)
+    yield from speculation_problems(config)
+    yield from backend_problems(config)
 
 
 def gpu_count_problems(spec: SweepSpec) -> Iterator[Problem]:
     """GPU counts that are no whole numbers."""
-    for number, engine in enumerate(spec.engines):
+    for place, engine in enumerate(spec.engines):
         try:
             explicit_gpus(engine)
         except ValueError:
-            field = f"spec.engines[{number}].resources"
+            field = f"spec.engines[{place}].resources"
             yield Problem(field, MISSING, "a GPU count must be a whole number", "write nvidia.com/gpu: 1")
 
 
 def _scheduler(config: Config) -> Iterator[Problem]:
-    budget, seqs = _number(config, "max_num_batched_tokens"), _number(config, "max_num_seqs")
-    length = _number(config, "max_model_len")
+    budget, seqs = number(config, "max_num_batched_tokens"), number(config, "max_num_seqs")
+    length = number(config, "max_model_len")
     active, long_prefill = (
-        _number(config, "max_num_active_seqs"),
-        _number(config, "long_prefill_token_threshold"),
+        number(config, "max_num_active_seqs"),
+        number(config, "long_prefill_token_threshold"),
     )
+    share = config.flags.get("gpu_memory_utilization")
+    if share is not None and not 0 < float(share) <= 1:
+        yield problem(config, "gpu_memory_utilization", "must be above 0 and at most 1", 'write a share such as "0.9"')
     for flag, value in (("max_num_batched_tokens", budget), ("max_num_seqs", seqs)):
         if value is not None and value < 1:
-            yield _problem(config, flag, "must be at least 1", "write a larger value")
+            yield problem(config, flag, "must be at least 1", "write a larger value")
     if budget is not None and seqs is not None and budget < seqs:
-        yield _problem(
+        yield problem(
             config,
             "max_num_batched_tokens",
             f"must be at least max_num_seqs ({seqs})",
@@ -56,25 +79,25 @@ def _scheduler(config: Config) -> Iterator[Problem]:
         )
     unchunked = config.flags.get("enable_chunked_prefill") == "false"
     if unchunked and budget is not None and length is not None and budget < length:
-        yield _problem(
+        yield problem(
             config,
             "max_num_batched_tokens",
             f"must be at least max_model_len ({length}) without chunked prefill",
             "raise it, lower max_model_len, or leave enable_chunked_prefill on",
         )
     if long_prefill is not None and length is not None and long_prefill > length:
-        yield _problem(
+        yield problem(
             config,
             "long_prefill_token_threshold",
             f"must not be above max_model_len ({length})",
             "lower it",
         )
     if active is not None and seqs is not None and active > seqs:
-        yield _problem(config, "max_num_active_seqs", f"must not be above max_num_seqs ({seqs})", "lower it")
+        yield problem(config, "max_num_active_seqs", f"must not be above max_num_seqs ({seqs})", "lower it")
 
 
 def _lengths(config: Config, spec: SweepSpec) -> Iterator[Problem]:
-    length = _number(config, "max_model_len")
+    length = number(config, "max_model_len")
     _, longest = longest_request(spec.workload)
     if length is not None and 0 <= length < longest:
         yield Problem(
@@ -85,22 +108,12 @@ def _lengths(config: Config, spec: SweepSpec) -> Iterator[Problem]:
         )
 
 
-def _gpus(config: Config, engine: EngineSpec, number: int) -> Iterator[Problem]:
+def _gpus(config: Config, engine: EngineSpec, place: int) -> Iterator[Problem]:
     asked, needed = explicit_gpus(engine), needed_gpus(config.flags)
     if engine.kind == "vllm" and asked and asked != needed:
         yield Problem(
-            f"spec.engines[{number}].resources.limits",
+            f"spec.engines[{place}].resources.limits",
             asked,
             f"GPUs do not match tensor x pipeline x data parallel size ({needed}) of {config.label}",
             f"ask for {needed}, or leave the count out",
         )
-
-
-def _problem(config: Config, flag: str, message: str, fix: str) -> Problem:
-    where = "spec.configs" if flag in config.swept else f"engine {config.engine}"
-    return Problem(f"{where}: {flag}", config.flags[flag], message, fix)
-
-
-def _number(config: Config, flag: str) -> int | None:
-    text = config.flags.get(flag)
-    return int(text) if text not in (None, "auto") else None

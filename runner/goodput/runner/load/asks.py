@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goodput.runner.load.beginnings import BLOCK_TOKENS
-from goodput.runner.load.bodies import ENTRY_FIELDS
+from goodput.runner.load.bodies import ENTRY_FIELDS, Entry
 from goodput.runner.load.cell import Asked, CellNote
 from goodput.runner.load.job import ENTRIES
 from goodput.runner.load.records import seconds
@@ -19,13 +20,23 @@ _ENTRY_TYPE = np.dtype([(name, "<u8" if name == "offset" else "<u4") for name in
 
 
 class Asks:
-    """The request file of a cell's folder; beyond its end the requests from ``first_recycled`` on come again."""
+    """What was prepared, in order; beyond its end the requests from ``first_recycled`` on come again.
 
-    def __init__(self, folder: Path, first_recycled: int) -> None:
-        self._entries = np.fromfile(folder / ENTRIES, dtype=_ENTRY_TYPE)
+    Args:
+        entries: of `bodies.Entry`.
+        first_recycled: index of a request.
+    """
+
+    def __init__(self, entries: Sequence[Entry] | NDArray[np.void], first_recycled: int) -> None:
+        self._entries = np.array(entries, dtype=_ENTRY_TYPE)
         self._prompts = self._entries["prompt_tokens"].tolist()
         self._outputs = self._entries["output_tokens"].tolist()
         self._first = min(first_recycled, len(self._entries) - 1)
+
+    @classmethod
+    def read(cls, folder: Path, first_recycled: int) -> Asks:
+        """Those of a cell's folder."""
+        return cls(np.fromfile(folder / ENTRIES, dtype=_ENTRY_TYPE), first_recycled)
 
     def _place(self, request: int) -> int:
         count = len(self._prompts)

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from goodput.analysis.schema import Client, Window
 from goodput.runner.load.asks import Asks
-from goodput.runner.load.cell import Asked, CellNote, CellRecords
+from goodput.runner.load.cell import CellNote, CellRecords
 from goodput.runner.load.errors import SpoolError
 from goodput.runner.load.job import CELL, PLANNED, End, Job, Live, spool_file
 from goodput.runner.load.parse import CountTokens
-from goodput.runner.load.reader import Edges, Reader, Sent, Taken, Totals
+from goodput.runner.load.reader import Edges, Reader, Recorder, Sent, Taken, Totals
 from goodput.runner.load.records import counts, in_flight, judged, load_state, seconds
 from goodput.runner.load.sentlog import SentTail
 
@@ -48,18 +48,14 @@ def collect(folder: Path, count_tokens: CountTokens | None = None) -> CellRecord
     sent = _sent(folder, job)
     ended_ns = max(end.ended_ns for end in ends)
     edges = _edges(folder, job, sent, ended_ns)
-    totals = Totals()
     taken = Taken(sent)
-    asks = Asks(folder, job.first_recycled)
-    reader = Reader(note, edges, taken, totals, asks)
+    asks = Asks.read(folder, job.first_recycled)
+    recorder = Recorder(note.start_monotonic_ns, edges, asks)
+    reader = Reader(recorder, taken, asks)
     for worker, end in enumerate(ends):
         reader.read(folder / spool_file(worker), end.offset_start_ns, count_tokens)
-    reader.missing(_unsent(folder, job, taken, edges))
-    requests = totals.rows.table()
-    if job.burst:
-        edges = _to_the_last_end(edges, requests)
-    asked = asks.summary(requests, edges.closed / 1e9, note)
-    return _results(_Ran(job, note, ends, edges), totals, requests, asked)
+    recorder.missing(_unsent(folder, job, taken, edges))
+    return cell_records(Ran(note, ends, edges), recorder.totals, asks)
 
 
 def _sent(folder: Path, job: Job) -> Sent:
@@ -105,17 +101,27 @@ def _unsent(folder: Path, job: Job, taken: Taken, edges: Edges) -> Iterator[tupl
 
 
 @dataclass(frozen=True)
-class _Ran:
-    """How the cell went."""
+class Ran:
+    """How the cell went. ``virtual``: on a simulated clock; ``ends`` has one then."""
 
-    job: Job
     note: CellNote
     ends: list[End]
     edges: Edges
+    virtual: bool = False
+
+    @property
+    def burst(self) -> bool:
+        """Its window ends with its last request."""
+        return self.note.plan.load.arrival == "burst"
 
 
-def _results(ran: _Ran, totals: Totals, requests: pa.Table, asked: Asked) -> CellRecords:
+def cell_records(ran: Ran, totals: Totals, asks: Asks) -> CellRecords:
+    """The records of a cell from its rows and sums."""
+    requests = totals.rows.table()
+    if ran.burst:
+        ran = replace(ran, edges=_to_the_last_end(ran.edges, requests))
     note, ends, edges = ran.note, ran.ends, ran.edges
+    asked = asks.summary(requests, edges.closed / 1e9, note)
     ended_ns = max(end.ended_ns for end in ends)
     opened_s, closed_s = edges.opened / 1e9, edges.closed / 1e9
     opened = in_flight(requests, opened_s) if edges.known else None
@@ -152,7 +158,7 @@ def _results(ran: _Ran, totals: Totals, requests: pa.Table, asked: Asked) -> Cel
     )
 
 
-def _client(ran: _Ran, totals: Totals, requests: pa.Table) -> Client:
+def _client(ran: Ran, totals: Totals, requests: pa.Table) -> Client:
     """Lateness and planned against sent are those of lead-in and window; CPU is that until the window's end."""
     ends, edges = ran.ends, ran.edges
     judged = requests.filter(pc.less(requests.column("planned_s"), edges.closed / 1e9))
@@ -173,7 +179,7 @@ def _client(ran: _Ran, totals: Totals, requests: pa.Table) -> Client:
         coalesced_reads=totals.coalesced,
         ceiling_events_per_second=ran.note.ceiling_events_per_second,
         used_ratio=_used_ratio(ran),
-        stamp_source="kernel" if totals.kernel else "user",
+        stamp_source="virtual" if ran.virtual else "kernel" if totals.kernel else "user",
         clock_step_seconds=max(abs(end.offset_end_ns - end.offset_start_ns) for end in ends) / 1e9,
         connections_max=sum(end.connections_max for end in ends),
         descriptors_max=fullest.descriptors_max,
@@ -181,13 +187,13 @@ def _client(ran: _Ran, totals: Totals, requests: pa.Table) -> Client:
     )
 
 
-def _used_ratio(ran: _Ran) -> float | None:
+def _used_ratio(ran: Ran) -> float | None:
     """CPU of the busiest worker from the cell's start to the window's end, of what it may have in that time.
 
     At 1 it takes in all that it can, which is its ceiling. None where a worker did not see the window end.
     A burst's window is the whole cell.
     """
-    edges, burst = ran.edges, ran.job.burst
+    edges, burst = ran.edges, ran.burst
     if not edges.known or not edges.closed or not all(end.window_cpu_ns for end in ran.ends):
         return None
     used = [(end.cpu_ns - end.spin_ns if burst else end.window_cpu_ns) / end.core_share for end in ran.ends]

@@ -35,7 +35,7 @@ class Follower:
         self._job = Job.read(folder)
         self._note = CellNote.model_validate_json((folder / CELL).read_bytes())
         self._live = Live(folder, self._job.processes)
-        self._asks = Asks(folder, self._job.first_recycled)
+        self._asks = Asks.read(folder, self._job.first_recycled)
         self._begin()
 
     def _begin(self) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goodput.runner.load import spool
-from goodput.runner.load.asks import Asks
-from goodput.runner.load.cell import CellNote
 from goodput.runner.load.errors import SpoolError
 from goodput.runner.load.parse import CountTokens, Parsed, ResponseParser
 from goodput.runner.load.records import GapHistogram, RequestRecord, Rows
@@ -64,15 +63,23 @@ class Taken:
         return int(self._planned[request]), int(self._sent[request])
 
 
+class Asking(Protocol):
+    """What each request asked for."""
+
+    def prompt_tokens(self, request: int) -> int:
+        """Asked length of the prompt."""
+        ...
+
+    def output_tokens(self, request: int) -> int:
+        """Asked length of the output."""
+        ...
+
+
 class Reader:
     """Turns spool records into rows."""
 
-    def __init__(self, note: CellNote, edges: Edges, taken: Taken, totals: Totals, asks: Asks) -> None:
-        self._asks = asks
-        self._start = note.start_monotonic_ns
-        self._edges = edges
-        self._taken = taken
-        self._totals = totals
+    def __init__(self, recorder: Recorder, taken: Taken, asks: Asking) -> None:
+        self._recorder, self._taken, self._asks = recorder, taken, asks
 
     def read(self, path: Path, clock_offset_ns: int, count_tokens: CountTokens | None) -> None:
         """One worker's spool."""
@@ -82,20 +89,35 @@ class Reader:
             if parser is None:
                 parser = open_[request] = ResponseParser(self._asks.output_tokens(request), count_tokens)
             if kind <= spool.READ_USER:
-                self._totals.reads += 1
+                self._recorder.totals.reads += 1
                 parser.read(body, stamp, kernel=kind == spool.READ_KERNEL)
             elif kind == spool.RETRIED:
                 parser.restart()
             else:
                 del open_[request]
-                self._row(request, parser.finish(kind, stamp, body))
+                self._recorder.add(request, *self._taken[request], parser.finish(kind, stamp, body))
         if open_:
             raise SpoolError(f"{path.name}: {len(open_)} requests have no end")
+
+
+class Recorder:
+    """Adds what became of each request to rows and sums.
+
+    Args:
+        start_ns: the cell's start, CLOCK_MONOTONIC.
+        edges: of its window.
+        asks: what was asked for.
+        virtual: stamps are those of a simulated clock.
+    """
+
+    def __init__(self, start_ns: int, edges: Edges, asks: Asking, *, virtual: bool = False) -> None:
+        self.totals = Totals()
+        self._start, self._edges, self._asks, self._virtual = start_ns, edges, asks, virtual
 
     def missing(self, arrivals: Iterator[tuple[int, int]]) -> None:
         """Planned arrivals that were never taken: the cell was ended before."""
         for request, planned_ns in arrivals:
-            self._totals.rows.add(
+            self.totals.rows.add(
                 RequestRecord(
                     request=request,
                     planned_s=planned_ns / 1e9,
@@ -120,8 +142,8 @@ class Reader:
     def _inside(self, planned_ns: int) -> bool:
         return self._edges.known and self._edges.opened <= planned_ns < self._edges.closed
 
-    def _row(self, request: int, parsed: Parsed) -> None:
-        planned_ns, sent_ns = self._taken[request]
+    def add(self, request: int, planned_ns: int, sent_ns: int, parsed: Parsed) -> None:
+        """A request that has ended. Planned and sent: ns from the cell's start; sent -1: never."""
         inside, asked = self._inside(planned_ns), self._asks.prompt_tokens(request)
         gaps = parsed.gaps
 
@@ -144,14 +166,19 @@ class Reader:
             itl_max_s=None if gaps is None else gaps.highest_ns / 1e9,
             itl_sum_s=None if gaps is None else gaps.total_ns / 1e9,
             itl_count=None if gaps is None else gaps.tokens,
-            stamp_source="none" if parsed.first_ns is None else "kernel" if parsed.kernel else "user",
+            stamp_source="none" if parsed.first_ns is None else self._stamps(parsed),
             coalesced_reads=parsed.arrived.coalesced,
         )
-        self._totals.rows.add(record)
+        self.totals.rows.add(record)
         self._add(record, parsed, asked)
 
+    def _stamps(self, parsed: Parsed) -> str:
+        if self._virtual:
+            return "virtual"
+        return "kernel" if parsed.kernel else "user"
+
     def _add(self, record: RequestRecord, parsed: Parsed, asked: int) -> None:
-        totals, edges = self._totals, self._edges
+        totals, edges = self.totals, self._edges
         totals.coalesced += parsed.arrived.coalesced
         totals.kernel = totals.kernel and (parsed.kernel or parsed.first_ns is None)
         totals.events += parsed.events

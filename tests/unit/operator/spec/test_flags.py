@@ -7,12 +7,29 @@ from typing import Any
 import pytest
 import yaml
 
+from goodput.operator.spec.engine import EngineSpec
+from goodput.operator.spec.engineversion import (
+    flags_of,
+    image_version,
+    known_versions,
+    table_version,
+    version_warning,
+)
 from goodput.operator.spec.errors import SpecError
-from goodput.operator.spec.flagtable import FlagValueError, option, table
+from goodput.operator.spec.flagtable import FlagTable, FlagValueError, option
+from goodput.operator.spec.flagtable import table as table_of
 from goodput.operator.spec.resolve import resolve
 
 ROOT = Path(__file__).parents[4]
 Build = Callable[..., dict[str, Any]]
+
+
+def table(kind: str) -> FlagTable:
+    return flags_of(EngineSpec(name="a", kind=kind, image="vllm/vllm-openai:v0.32.0"))  # type: ignore[arg-type]
+
+
+def vllm(image: str | None) -> EngineSpec:
+    return EngineSpec(name="a", kind="vllm", image=image)
 
 
 @pytest.mark.parametrize(
@@ -120,3 +137,81 @@ def test_what_the_operator_sets_is_refused(sweep: Build) -> None:
     assert text == "spec.configs.list[0].port: is not for a sweep to set; it is set by the operator"
     text = refusal(sweep(engines=[{"name": "a", "kind": "vllm", "args": {"served_model_name": "x"}}]))
     assert "set spec.model.servedName" in text
+
+
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("vllm/vllm-openai:v0.32.0", (0, 32)),
+        ("vllm/vllm-openai:v0.19.1-cu130", (0, 19)),
+        ("registry.example:5000/vllm-cpu:0.11.2@sha256:0123", (0, 11)),
+        ("registry.example:5000/vllm-openai", None),
+        ("vllm/vllm-openai:latest", None),
+        ("vllm/vllm-openai@sha256:0123", None),
+        (None, None),
+    ],
+)
+def test_the_version_is_in_the_tag(image: str | None, version: tuple[int, int] | None) -> None:
+    assert image_version(image) == version
+
+
+def test_the_nearest_known_version_stands_for_an_unknown_one() -> None:
+    assert known_versions() == ((0, 11), (0, 19), (0, 32))
+    nearest = {"v0.12.0": (0, 11), "v0.20.2": (0, 19), "v0.40.0": (0, 32), "latest": (0, 32)}
+    for tag, version in nearest.items():
+        engine = vllm(f"vllm/vllm-openai:{tag}")
+        assert table_version(engine) == version
+        assert f"flags are checked against vLLM {version[0]}.{version[1]}" in (version_warning(engine) or "")
+    assert version_warning(vllm("vllm/vllm-openai:v0.19.0")) is None
+    assert version_warning(EngineSpec(name="a", kind="simulated")) is None
+
+
+def test_every_version_has_its_own_flags(sweep: Build) -> None:
+    def engine(tag: str, flag: str) -> dict[str, Any]:
+        image = f"vllm/vllm-openai:{tag}"
+        return sweep(engines=[{"name": "a", "kind": "vllm", "image": image, "args": {flag: 4}}])
+
+    assert resolve(engine("v0.19.0", "max_num_partial_prefills")).configs
+    assert "is no flag of engine a" in refusal(engine("v0.32.0", "max_num_partial_prefills"))
+    assert resolve(engine("v0.32.0", "max_num_active_seqs")).configs
+    assert "is no flag of engine a" in refusal(engine("v0.19.0", "max_num_active_seqs"))
+
+
+def test_an_unknown_version_is_a_warning_of_the_sweep(sweep: Build) -> None:
+    engines = [{"name": "a", "kind": "vllm", "image": "vllm/vllm-openai:latest"}]
+    assert resolve(sweep(engines=engines)).warnings == (
+        "engine a: image vllm/vllm-openai:latest has no version in its tag: its flags are checked against vLLM 0.32",
+    )
+    engines[0]["image"] = "vllm/vllm-openai:v0.32.1"
+    assert resolve(sweep(engines=engines)).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("flag", "good", "bad", "fix"),
+    [
+        ("kv_cache_dtype", "fp8_e4m3", "fp8_e4m4", "did you mean fp8_e4m3?"),
+        ("attention_backend", "flash_attn", "FLASH", "did you mean"),
+        ("attention_backend", "auto", "quickest", "write one of"),
+        ("dtype", "bfloat16", "BFLOAT16", "write one of"),
+        ("scheduling_policy", "priority", "lifo", "write one of"),
+        ("max_lora_rank", "16", "17", "did you mean 1"),
+    ],
+)
+def test_values_outside_the_choices_are_refused(flag: str, good: str, bad: str, fix: str) -> None:
+    assert table("vllm").normal(flag, good) == good
+    with pytest.raises(FlagValueError) as refused:
+        table("vllm").normal(flag, bad)
+    assert f"is no {flag} of vLLM 0.32.0" in refused.value.message
+    assert fix in refused.value.fix
+
+
+def test_an_unset_choice_is_none() -> None:
+    assert table("vllm").normal("mm_encoder_attn_dtype", "None") == "None"
+
+
+def test_all_versions_share_what_the_operator_sets() -> None:
+    for major, minor in known_versions():
+        flags = table_of("vllm", f"{major}.{minor}")
+        assert flags.managed == table_of("vllm").managed
+        assert not flags.managed.keys() & flags.kinds.keys()
+        assert {"max_num_batched_tokens", "max_num_seqs", "long_prefill_token_threshold"} <= flags.kinds.keys()

@@ -31,7 +31,7 @@ def asked(folder: Path, sent: int, endpoint: Endpoint = "completions", **load: A
     )
     times = [float(number) for number in range(sent)]
     requests = pa.table({"request": list(range(sent)), "planned_s": times, "sent_s": times, "in_window": [True] * sent})
-    return Asks(folder, 0).summary(requests, 1000.0, note)
+    return Asks.read(folder, 0).summary(requests, 1000.0, note)
 
 
 def test_what_comes_again_finds_its_groups_prefix(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ The field order and which fields are null is that of vLLM's `CompletionStreamRes
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 DONE = b"data: [DONE]\n\n"
@@ -29,6 +30,7 @@ class EventWriter:
         prompt_tokens: for the usage.
         include_usage: the last chunk carries the usage; otherwise the ending one has the fingerprint.
         continuous_usage: every chunk carries the usage so far.
+        prompt_ids: where the chunks carry token ids, those of the prompt for the first one.
     """
 
     def __init__(
@@ -39,12 +41,15 @@ class EventWriter:
         prompt_tokens: int,
         include_usage: bool,
         continuous_usage: bool,
+        prompt_ids: Sequence[int] | None = None,
     ) -> None:
         self._chat = chat
         self._head = head
         self._prompt_tokens = prompt_tokens
         self._include_usage = include_usage
         self._continuous = continuous_usage
+        self._prompt_ids = prompt_ids
+        self._with_ids = prompt_ids is not None
         head_json = json.dumps(head.fields(chat=chat, chunk=True), separators=(",", ":"))[:-1]
         opening = '"delta":{"content":' if chat else '"text":'
         self._start = f'data: {head_json},"choices":[{{"index":0,{opening}'.encode()
@@ -65,23 +70,34 @@ class EventWriter:
         document: dict[str, Any] = {**self._head.fields(chat=True, chunk=True), "choices": [choice]}
         if self._continuous:
             document["usage"] = usage(self._prompt_tokens, 0)
-        return _event({**document, "prompt_token_ids": None, "prompt_text": None})
+        prompt_ids, self._prompt_ids = self._prompt_ids, None
+        return _event({**document, "prompt_token_ids": prompt_ids, "prompt_text": None})
 
-    def tokens(self, text_json: bytes, total: int, finish_reason: str | None) -> bytes:
+    def tokens(self, text_json: bytes, total: int, finish_reason: str | None, ids: Sequence[int] = ()) -> bytes:
         """One chunk.
 
         Args:
             text_json: its text as a JSON string, quotes included.
             total: tokens sent so far, with this chunk's.
             finish_reason: set in the ending chunk.
+            ids: its tokens, for a stream that carries them.
         """
         end = self._plain_end if finish_reason is None else self._final_end % finish_reason.encode()
+        if self._with_ids:
+            end = self._end_with_ids(end, ids)
         if self._continuous:
             prompt = self._prompt_tokens
             return _CONTINUOUS % (self._start, text_json, end, prompt, prompt + total, total)
         if finish_reason is not None and not self._include_usage:
             end += self._fingerprint
         return b"%b%b%b}\n\n" % (self._start, text_json, end)
+
+    def _end_with_ids(self, end: bytes, ids: Sequence[int]) -> bytes:
+        end = end.replace(b'"token_ids":null', b'"token_ids":' + _compact(list(ids)))
+        if self._prompt_ids is not None:
+            end = end.replace(b'"prompt_token_ids":null', b'"prompt_token_ids":' + _compact(list(self._prompt_ids)))
+            self._prompt_ids = None
+        return end
 
     def closing(self, total: int) -> bytes:
         """What follows the ending chunk: the usage chunk where asked for, and the terminal event."""
@@ -115,20 +131,29 @@ class Head:
         return {"id": self.identifier, "object": kind, "created": self.created, "model": self.model}
 
 
-def whole_answer(head: Head, *, chat: bool, text: str, finish_reason: str, counts: dict[str, int]) -> dict[str, Any]:
-    """The body of an answer that is not streamed."""
+def whole_answer(
+    head: Head,
+    *,
+    chat: bool,
+    text: str,
+    finish_reason: str,
+    counts: dict[str, int],
+    ids: tuple[Sequence[int], Sequence[int]] | None = None,
+) -> dict[str, Any]:
+    """The body of an answer that is not streamed; `ids`: those of prompt and output, where they were asked for."""
+    prompt_ids, output_ids = (None, None) if ids is None else (list(ids[0]), list(ids[1]))
     choice: dict[str, Any]
     if chat:
         message = {"role": "assistant", "content": text, "refusal": None, "annotations": None, "audio": None}
         message |= {"function_call": None, "reasoning": None}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
-        choice |= {"stop_reason": None, "token_ids": None, "routed_experts": None}
+        choice |= {"stop_reason": None, "token_ids": output_ids, "routed_experts": None}
     else:
         choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": finish_reason}
-        choice |= {"stop_reason": None, "token_ids": None, "prompt_logprobs": None}
-        choice |= {"prompt_token_ids": None, "routed_experts": None}
+        choice |= {"stop_reason": None, "token_ids": output_ids, "prompt_logprobs": None}
+        choice |= {"prompt_token_ids": prompt_ids, "routed_experts": None}
     details = {"prompt_tokens_details": None, "completion_tokens_details": None}
-    prompt_fields = {"prompt_logprobs": None, "prompt_token_ids": None, "prompt_text": None} if chat else {}
+    prompt_fields = {"prompt_logprobs": None, "prompt_token_ids": prompt_ids, "prompt_text": None} if chat else {}
     return {
         **head.fields(chat=chat, chunk=False),
         "choices": [choice],
@@ -143,4 +168,8 @@ def whole_answer(head: Head, *, chat: bool, text: str, finish_reason: str, count
 
 
 def _event(document: dict[str, Any]) -> bytes:
-    return b"data: " + json.dumps(document, separators=(",", ":")).encode() + b"\n\n"
+    return b"data: " + _compact(document) + b"\n\n"
+
+
+def _compact(document: Any) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()

@@ -5,30 +5,12 @@ the client reads too slowly, its tokens are kept and later sent together, as vLL
 """
 
 import asyncio
-import json
 
-from goodput.engines.simulated.request import SimRequest
-from goodput.engines.simulated.sse import EventWriter
-from goodput.engines.simulated.tokens import ToyTokenizer
+from goodput.engines.api.engine import Request, Texts
+from goodput.engines.api.sse import EventWriter
 
 #: Bytes waiting in a connection's buffer above which tokens are held back and merged.
 _HIGH_WATER = 64 * 1024
-
-
-class TokenTexts(dict[int, bytes]):
-    """Each token's text as a JSON string, made when first asked for."""
-
-    def __init__(self, tokenizer: ToyTokenizer) -> None:
-        super().__init__()
-        self._tokenizer = tokenizer
-
-    def __missing__(self, token: int) -> bytes:
-        text = self[token] = self.of_all([token])
-        return text
-
-    def of_all(self, tokens: list[int]) -> bytes:
-        """The text of several tokens as one JSON string."""
-        return json.dumps(self._tokenizer.decode(tokens)).encode()
 
 
 class StreamSink:
@@ -40,7 +22,7 @@ class StreamSink:
 
     __slots__ = ("_held", "_opened", "_texts", "_transport", "_writer", "done")
 
-    def __init__(self, transport: asyncio.WriteTransport, writer: EventWriter, texts: TokenTexts) -> None:
+    def __init__(self, transport: asyncio.WriteTransport, writer: EventWriter, texts: Texts) -> None:
         self._transport = transport
         self._writer = writer
         self._texts = texts
@@ -48,7 +30,7 @@ class StreamSink:
         self._opened = False
         self.done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
-    def token(self, request: SimRequest) -> None:
+    def token(self, request: Request) -> None:
         """Sends the newest token, or holds it back while the client lags."""
         token, total, reason = request.output_token_ids[-1], request.num_output_tokens, request.finish_reason
         if self._transport.is_closing():
@@ -57,12 +39,9 @@ class StreamSink:
         if reason is None and self._transport.get_write_buffer_size() > _HIGH_WATER:
             self._held.append(token)
             return
-        if self._held:
-            text = self._texts.of_all([*self._held, token])
-            self._held.clear()
-        else:
-            text = self._texts[token]
-        data = self._writer.tokens(text, total, reason)
+        tokens = (*self._held, token)
+        self._held.clear()
+        data = self._writer.tokens(self._texts.of(tokens), total, reason, tokens)
         data = b"%x\r\n%b\r\n" % (len(data), data)
         if not self._opened:
             self._opened = True
@@ -94,7 +73,7 @@ class WholeSink:
     def __init__(self) -> None:
         self.done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
-    def token(self, request: SimRequest) -> None:
+    def token(self, request: Request) -> None:
         """Notes the end."""
         if request.finish_reason is not None and not self.done.done():
             self.done.set_result(True)

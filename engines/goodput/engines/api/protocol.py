@@ -1,19 +1,26 @@
 """Requests of vLLM 0.32's OpenAI API: what is accepted, and how the rest is refused.
 
-Only what shapes the work is read (prompt, lengths, streaming); sampling parameters are accepted and have
-no effect on made-up tokens. Sources: vLLM 0.32.0, entrypoints/openai/*/protocol.py, renderers/params.py,
-renderers/base.py, v1/engine/input_processor.py.
+Sources: vLLM 0.32.0, entrypoints/openai/*/protocol.py, renderers/params.py, renderers/base.py,
+v1/engine/input_processor.py, sampling_params.py.
 """
 
-from dataclasses import dataclass
-from typing import Annotated, Literal, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from goodput.engines.api.engine import Tokenizer
 from goodput.engines.errors import RequestError
-from goodput.engines.simulated.tokens import ToyTokenizer
 
 _MAX_REPORTED = 10
+_SAMPLING_RULES: dict[str, tuple[Callable[[float], bool], str]] = {
+    "temperature": (lambda value: value >= 0, "non-negative"),
+    "top_p": (lambda value: 0 < value <= 1, "in (0, 1]"),
+    "top_k": (lambda value: value >= -1, "0 (disable), or at least 1"),
+    "min_p": (lambda value: 0 <= value <= 1, "in [0, 1]"),
+    "repetition_penalty": (lambda value: value > 0, "greater than zero"),
+}
 
 
 class _Body(BaseModel):
@@ -28,6 +35,8 @@ class StreamOptions(_Body):
 
 
 class _GenerationBody(_Body):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
     model: str | None = None
     max_tokens: int | None = None
     min_tokens: int = 0
@@ -35,6 +44,13 @@ class _GenerationBody(_Body):
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: int | None = 1
+    return_token_ids: bool | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    seed: int | None = None
 
 
 class CompletionBody(_GenerationBody):
@@ -93,6 +109,18 @@ _BodyT = TypeVar("_BodyT", bound=_Body)
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are chosen; None where the request does not say. A temperature of 0 means greedy."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """A checked request.
 
@@ -100,6 +128,8 @@ class Generation:
         prompt: token ids.
         max_tokens: limit on the output, already cut to the model length.
         continuous_usage: every chunk carries the usage so far.
+        return_ids: the answer carries the token ids of prompt and output.
+        others: fields of the body that are not read here.
     """
 
     prompt: list[int]
@@ -109,6 +139,9 @@ class Generation:
     stream: bool
     include_usage: bool
     continuous_usage: bool
+    return_ids: bool = False
+    sampling: Sampling = Sampling()
+    others: Mapping[str, Any] = field(default_factory=dict)
 
 
 def parse(kind: type[_BodyT], content: bytes) -> _BodyT:
@@ -135,7 +168,7 @@ def check_model(asked: str | None, served: str) -> None:
         raise RequestError(message, status=404, kind="NotFoundError", param="model")
 
 
-def check_completion(body: CompletionBody, tokenizer: ToyTokenizer, max_model_len: int) -> Generation:
+def check_completion(body: CompletionBody, tokenizer: Tokenizer, max_model_len: int) -> Generation:
     """Checks a completion request and turns its prompt into ids.
 
     Raises:
@@ -147,7 +180,7 @@ def check_completion(body: CompletionBody, tokenizer: ToyTokenizer, max_model_le
     return _generation(body, prompt, limit, tokenizer.vocab_size, max_model_len)
 
 
-def check_chat(body: ChatBody, tokenizer: ToyTokenizer, max_model_len: int) -> Generation:
+def check_chat(body: ChatBody, tokenizer: Tokenizer, max_model_len: int) -> Generation:
     """Checks a chat request and renders its messages into ids; without a limit, up to the model length.
 
     Raises:
@@ -179,14 +212,12 @@ def _check_limit(limit: int, name: str, max_model_len: int) -> None:
         )
 
 
-def _completion_prompt(
-    prompt: str | list[int] | list[list[int]] | list[str] | None, tokenizer: ToyTokenizer
-) -> list[int]:
+def _completion_prompt(prompt: str | list[int] | list[list[int]] | list[str] | None, tokenizer: Tokenizer) -> list[int]:
     if prompt is None or prompt == "":
         raise RequestError("Either prompt or prompt_embeds must be provided and non-empty.", param="prompt")
     if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
         if len(prompt) > 1:
-            raise RequestError("The simulated engine takes one prompt per request.", param="prompt")
+            raise RequestError("This engine takes one prompt per request.", param="prompt")
         prompt = prompt[0]
     if isinstance(prompt, str):
         return tokenizer.encode(prompt, add_special_tokens=True)
@@ -197,7 +228,7 @@ def _generation(
     body: _GenerationBody, prompt: list[int], limit: int | None, vocab_size: int, max_model_len: int
 ) -> Generation:
     if body.n not in (None, 1):
-        raise RequestError("The simulated engine generates one choice per request (n=1).", param="n")
+        raise RequestError("This engine generates one choice per request (n=1).", param="n")
     if body.stream_options is not None and not body.stream:
         raise RequestError("Stream options can only be defined when `stream=True`.", param="stream_options")
     _check_length(len(prompt), max_model_len)
@@ -220,6 +251,24 @@ def _generation(
         stream=bool(body.stream),
         include_usage=usage,
         continuous_usage=usage and bool(options.continuous_usage_stats),
+        return_ids=bool(body.return_token_ids),
+        sampling=_sampling(body),
+        others=body.model_extra or {},
+    )
+
+
+def _sampling(body: _GenerationBody) -> Sampling:
+    for name, (fits, rule) in _SAMPLING_RULES.items():
+        value = getattr(body, name)
+        if value is not None and not fits(value):
+            raise RequestError(f"{name} must be {rule}, got {value}.", param=name)
+    return Sampling(
+        temperature=body.temperature,
+        top_p=body.top_p,
+        top_k=body.top_k,
+        min_p=body.min_p,
+        repetition_penalty=body.repetition_penalty,
+        seed=body.seed,
     )
 
 
