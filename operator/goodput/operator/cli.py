@@ -11,6 +11,8 @@ from typing import Any
 import click
 from rich.console import Console
 
+from goodput.analysis.errors import AnalysisError
+from goodput.analysis.store import StoreError, open_store
 from goodput.operator.local import driver, report
 from goodput.operator.local.console import SYNTHETIC, Bar, Lines, Teller
 from goodput.operator.local.driver import Ending
@@ -75,6 +77,32 @@ def analyze(arguments: tuple[str, ...]) -> None:
     from goodput.analysis.cli import main as analysis  # noqa: PLC0415  # plots and tables are slow to load
 
     analysis(["analyze", *arguments], prog_name="goodput")
+
+
+@main.command()
+@click.argument("uri")
+@click.option("--base", required=True, help="The profile to start at: memory, lengths and first costs come from it.")
+@click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The profile's YAML file.")
+@click.option(
+    "--hold-out",
+    type=click.FloatRange(0, 1),
+    default=0.25,
+    show_default=True,
+    help="Share of the pairs of config and load that the fit does not see.",
+)
+@click.option("--endpoint", help="Of an S3-compatible store.")
+@click.option("--region", help="Of the bucket.")
+def calibrate(uri: str, *, base: str, out: Path, hold_out: float, endpoint: str | None, region: str | None) -> None:
+    """Fit a profile of the simulated engine to the sweep in URI, and test it on cells that the fit did not see."""
+    from goodput.operator.calibration import command  # noqa: PLC0415  # scipy is slow to load
+
+    try:
+        store = open_store(uri, endpoint=endpoint, region=region)
+        found = command.run(store, base=base, name=out.stem, hold_out=hold_out)
+    except (command.CalibrationError, AnalysisError, StoreError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    out.write_text(command.document(found), encoding="utf-8")
+    click.echo(command.report(found, out))
 
 
 @main.command()
