@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 class BlockPool:
-    """Reference-counted blocks, numbered from 0, with a prefix cache.
+    """Blocks numbered from 0, each with a number of holders, and a prefix cache.
 
     Args:
         num_blocks: usable blocks.
@@ -20,8 +20,8 @@ class BlockPool:
     def __init__(self, num_blocks: int, *, caching: bool) -> None:
         self.num_blocks = num_blocks
         self._caching = caching
-        self._references = [0] * num_blocks
-        self._key_of: list[int | None] = [None] * num_blocks
+        self._more_holders: dict[int, int] = {}  # beyond the first
+        self._key_of: dict[int, int] = {}
         self._block_of: dict[int, int] = {}
         self._free: OrderedDict[int, None] = OrderedDict.fromkeys(range(num_blocks))
 
@@ -37,15 +37,13 @@ class BlockPool:
 
     def take(self, count: int) -> list[int]:
         """Takes `count` blocks; the caller has checked `num_free`."""
-        taken = []
-        for _ in range(count):
-            block, _ = self._free.popitem(last=False)
-            key = self._key_of[block]
-            if key is not None:
-                del self._block_of[key]
-                self._key_of[block] = None
-            self._references[block] = 1
-            taken.append(block)
+        pop = self._free.popitem
+        taken = [pop(last=False)[0] for _ in range(count)]
+        if self._key_of:
+            for block in taken:
+                key = self._key_of.pop(block, None)
+                if key is not None:
+                    del self._block_of[key]
         return taken
 
     def find(self, key: int) -> int | None:
@@ -54,14 +52,15 @@ class BlockPool:
 
     def is_free(self, block: int) -> bool:
         """Whether no request holds the block."""
-        return self._references[block] == 0
+        return block in self._free
 
     def share(self, blocks: Iterable[int]) -> None:
         """Adds a holder to each of the found blocks."""
         for block in blocks:
-            if self._references[block] == 0:
+            if block in self._free:
                 del self._free[block]
-            self._references[block] += 1
+            else:
+                self._more_holders[block] = self._more_holders.get(block, 0) + 1
 
     def publish(self, block: int, key: int) -> None:
         """Makes a full block findable. The first block with a content stays the findable one."""
@@ -69,25 +68,42 @@ class BlockPool:
             self._block_of[key] = block
             self._key_of[block] = key
 
-    def give_back(self, blocks: list[int]) -> None:
-        """Drops one holder of each block, the last block of a request first to be reused."""
-        plain = []
-        for block in reversed(blocks):
-            self._references[block] -= 1
-            if self._references[block] > 0:
-                continue
-            if self._key_of[block] is None:
-                plain.append(block)
-            else:
-                self._free[block] = None
-        for block in reversed(plain):
-            self._free[block] = None
-            self._free.move_to_end(block, last=False)
+    def give_back(self, blocks: list[int], *, private: int = 0) -> None:
+        """Drops one holder of each block, the last block of a request first to be reused.
+
+        Args:
+            blocks: in the request's order.
+            private: so many of the first hold content that could have been found, and whose key nobody will ask
+                for again, so that it was never made. They queue as findable blocks do.
+        """
+        if self._more_holders:
+            blocks = [block for block in blocks if not self._drop_holder(block)]
+        kept = blocks[:private]
+        if self._key_of:
+            kept += [block for block in blocks[private:] if block in self._key_of]
+        kept.reverse()
+        self._free.update(dict.fromkeys(kept))
+        if len(kept) < len(blocks):
+            for block in blocks:
+                if block not in self._free:
+                    self._free[block] = None
+                    self._free.move_to_end(block, last=False)
 
     def reset(self) -> bool:
         """Forgets all content; refused (False) while any block is held."""
         if len(self._free) != self.num_blocks:
             return False
         self._block_of.clear()
-        self._key_of = [None] * self.num_blocks
+        self._key_of.clear()
+        return True
+
+    def _drop_holder(self, block: int) -> bool:
+        """Whether somebody still holds the block."""
+        more = self._more_holders.get(block)
+        if more is None:
+            return False
+        if more == 1:
+            del self._more_holders[block]
+        else:
+            self._more_holders[block] = more - 1
         return True

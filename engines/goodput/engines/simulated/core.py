@@ -72,7 +72,7 @@ class EngineCore:
         plan = self.scheduler.schedule()
         if not plan.scheduled:
             return None
-        for request, _ in plan.scheduled:
+        for request in plan.admitted:
             if request.scheduled_ns < 0:
                 request.scheduled_ns = now_ns
         self._plan = plan
@@ -91,10 +91,17 @@ class EngineCore:
             yielding = [request for request in yielding if request not in aborted]
             for request in aborted:
                 self.scheduler.abort(request)
+        end_ns = self._end_ns
         previous = [request.last_token_ns for request in yielding]
         for request in yielding:
-            self._take_token(request)
-        return StepResult(plan, self._begin_ns, self._end_ns, yielding, previous, aborted)
+            if request.first_token_ns < 0:
+                request.first_token_ns = end_ns
+            request.last_token_ns = end_ns
+            if request.prompt_token_ids is not None:
+                self._generate(request)
+            if request.num_output_tokens >= request.target_output_tokens:
+                self.scheduler.finish(request, "stop" if request.stops_early else "length")
+        return StepResult(plan, self._begin_ns, end_ns, yielding, previous, aborted)
 
     def target_output_tokens(self, uid: int, *, limit: int, min_tokens: int, ignore_eos: bool) -> tuple[int, bool]:
         """(length, whether it ends by itself) of a request's output, at most `limit` tokens.
@@ -108,19 +115,13 @@ class EngineCore:
         length = max(min_tokens, 1, _geometric(draw, self.profile.mean_output_tokens))
         return (length, True) if length <= limit else (limit, False)
 
-    def _take_token(self, request: SimRequest) -> None:
-        if request.first_token_ns < 0:
-            request.first_token_ns = self._end_ns
-        request.last_token_ns = self._end_ns
-        ends = request.num_output_tokens >= request.target_output_tokens
-        if request.prompt_token_ids is not None:
-            if ends and request.stops_early:
-                token = EOS
-            else:
-                token = self._tokenizer.generated(request.token_seed, request.num_output_tokens)
-            request.output_token_ids.append(token)
-        if ends:
-            self.scheduler.finish(request, "stop" if request.stops_early else "length")
+    def _generate(self, request: SimRequest) -> None:
+        """Appends the token just generated, which blocks that others may find hold."""
+        if request.stops_early and request.num_output_tokens >= request.target_output_tokens:
+            token = EOS
+        else:
+            token = self._tokenizer.generated(request.token_seed, request.num_output_tokens)
+        request.output_token_ids.append(token)
 
 
 def _geometric(draw: float, mean: int) -> int:

@@ -150,7 +150,7 @@ class FixedRateProfile(_Profile):
             request, _ = plan.scheduled[0]
             to_prefill = request.num_prompt_tokens - max(0, request.num_cached_tokens)
             steps = -(-to_prefill // scheduler.max_num_batched_tokens) + request.target_output_tokens - 1
-            done = min(request.steps_done, steps - 1)
+            done = min(request.steps_done, steps) - 1
             return max(1, total * (done + 1) // steps - total * done // steps)
 
         return duration_ns

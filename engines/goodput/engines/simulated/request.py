@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 
 from goodput.engines.simulated.tokens import block_hash
 
+#: More tokens than any request has.
+NEVER = 1 << 62
+
 
 @dataclass(slots=True, eq=False)
 class SimRequest:
@@ -12,7 +15,7 @@ class SimRequest:
 
     Tokens are counted, not stored, except that `prompt_token_ids` and `output_token_ids` are needed where
     block contents must be comparable between requests. Without ids the request is taken to share no
-    prefix with any other (its blocks still survive its own preemption).
+    prefix with any other (its blocks still survive its own preemption, which is when they get their keys).
 
     Attributes:
         uid: number unique within an engine, rising in order of submission.
@@ -22,9 +25,12 @@ class SimRequest:
         stops_early: it ends with `stop` (its own end-of-text token), not with `length`.
         arrival_ns: when it reached the engine, on the engine's clock.
         token_seed: fixes what it generates.
-        num_computed_tokens: tokens whose keys and values are in its blocks.
+        num_computed_tokens: tokens whose keys and values are in its blocks, or will be when the step that is
+            planned has run.
         num_output_tokens: tokens generated so far.
-        block_ids: blocks held, in order.
+        num_tokens: prompt and generated tokens.
+        block_ids: blocks held, in order; `num_slots` tokens fit them.
+        publish_at: computed tokens at which its next full block can be made findable.
         num_cached_tokens: prompt tokens taken from the prefix cache at first admission; -1 before it.
         num_preemptions: how often it lost its blocks; `unreported_preemptions` of them are not yet in
             the metrics (they ride on the next token, as in vLLM).
@@ -41,7 +47,10 @@ class SimRequest:
     output_token_ids: list[int] = field(default_factory=list)
     num_computed_tokens: int = 0
     num_output_tokens: int = 0
+    num_tokens: int = field(init=False)
     block_ids: list[int] = field(default_factory=list)
+    num_slots: int = 0
+    publish_at: int = NEVER
     block_keys: list[int] = field(default_factory=list)
     token_seed: int = 0
     num_cached_blocks: int = 0
@@ -54,10 +63,8 @@ class SimRequest:
     last_token_ns: int = -1
     finish_reason: str | None = None
 
-    @property
-    def num_tokens(self) -> int:
-        """Prompt and generated tokens."""
-        return self.num_prompt_tokens + self.num_output_tokens
+    def __post_init__(self) -> None:
+        self.num_tokens = self.num_prompt_tokens + self.num_output_tokens
 
     def key_of_block(self, index: int, block_size: int) -> int:
         """Hash that names the content of full block `index` and everything before it."""

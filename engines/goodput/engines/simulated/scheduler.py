@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from goodput.engines.simulated.blocks import BlockPool
 from goodput.engines.simulated.config import CacheConfig, SchedulerConfig
-from goodput.engines.simulated.request import SimRequest
+from goodput.engines.simulated.request import NEVER, SimRequest
 
 
 @dataclass(slots=True)
@@ -22,15 +22,19 @@ class StepPlan:
 
     Attributes:
         scheduled: (request, tokens) in the order of scheduling.
+        yielding: requests that yield one token at the end of the step, in the order of scheduling.
+        admitted: requests that came from the waiting queue.
         num_tokens: sum of the tokens.
         num_decodes: requests that compute the one token after their last generated one.
         decode_context_tokens: sum over them of the tokens read from the cache.
         prefill_attention: sum over the other chunks of chunk * (tokens before + chunk / 2).
-        num_sampled: requests that yield a token at the end of the step.
+        num_sampled: number of `yielding`.
         preempted: requests that lost their blocks while this step was planned.
     """
 
     scheduled: list[tuple[SimRequest, int]] = field(default_factory=list)
+    yielding: list[SimRequest] = field(default_factory=list)
+    admitted: list[SimRequest] = field(default_factory=list)
     num_tokens: int = 0
     num_decodes: int = 0
     decode_context_tokens: int = 0
@@ -82,7 +86,9 @@ class Scheduler:
         threshold = self._long_prefill_threshold()
         budget = self._schedule_running(plan, self._config.max_num_batched_tokens, threshold)
         if not plan.preempted:
-            self._schedule_waiting(plan, budget, threshold)
+            budget = self._schedule_waiting(plan, budget, threshold)
+        plan.num_tokens = self._config.max_num_batched_tokens - budget
+        plan.num_sampled = len(plan.yielding)
         return plan
 
     def advance(self, plan: StepPlan) -> list[SimRequest]:
@@ -90,14 +96,10 @@ class Scheduler:
 
         The caller decides whether a request ends with this token and then calls `finish`.
         """
-        yielding = []
-        for request, count in plan.scheduled:
-            request.num_computed_tokens += count
-            request.steps_done += 1
-            if request.num_computed_tokens == request.num_prompt_tokens + request.num_output_tokens:
-                request.num_output_tokens += 1
-                yielding.append(request)
-        return yielding
+        for request in plan.yielding:
+            request.num_output_tokens += 1
+            request.num_tokens += 1
+        return plan.yielding
 
     def finish(self, request: SimRequest, reason: str) -> None:
         """Ends a running request and frees its blocks."""
@@ -115,20 +117,35 @@ class Scheduler:
         return threshold
 
     def _schedule_running(self, plan: StepPlan, budget: int, threshold: int) -> int:
-        index = 0
-        while index < len(self.running) and budget > 0:
-            request = self.running[index]
-            count = request.num_prompt_tokens + request.num_output_tokens - request.num_computed_tokens
+        """The budget that is left. Most requests of most steps are decodes: their path is short and inline."""
+        scheduled, yielding = plan.scheduled, plan.yielding
+        decodes = context = 0
+        for request in self.running:  # from which only requests behind this one, or it, are taken meanwhile
+            if budget <= 0:
+                break
+            computed = request.num_computed_tokens
+            count = request.num_tokens - computed
             if count > 1:
                 if 0 < threshold < count:
                     count = threshold
                 count = min(count, budget)
-            end = request.num_computed_tokens + count
-            if end > len(request.block_ids) * self._block_size and not self._make_room(plan, request, end):
+            end = computed + count
+            if end > request.num_slots and not self._make_room(plan, request, end):
                 break
-            self._put(plan, request, count)
             budget -= count
-            index += 1
+            if count > 1 or computed < request.num_prompt_tokens:
+                self._put(plan, request, count)
+                continue
+            decodes += 1
+            context += end
+            request.num_computed_tokens = end
+            request.steps_done += 1
+            scheduled.append((request, 1))
+            yielding.append(request)
+            if end >= request.publish_at:
+                self._publish(request)
+        plan.num_decodes += decodes
+        plan.decode_context_tokens += context
         return budget
 
     def _make_room(self, plan: StepPlan, request: SimRequest, end: int) -> bool:
@@ -136,6 +153,7 @@ class Scheduler:
         needed = -(-end // self._block_size) - len(request.block_ids)
         while needed > self.pool.num_free:
             victim = self.running.pop()
+            self._publish_private(victim)
             self._free(victim)
             victim.num_computed_tokens = 0
             victim.num_preemptions += 1
@@ -145,9 +163,10 @@ class Scheduler:
             if victim is request:
                 return False
         request.block_ids += self.pool.take(needed)
+        request.num_slots += needed * self._block_size
         return True
 
-    def _schedule_waiting(self, plan: StepPlan, budget: int, threshold: int) -> None:
+    def _schedule_waiting(self, plan: StepPlan, budget: int, threshold: int) -> int:
         while self.waiting and budget > 0 and len(self.running) < self._max_running:
             request = self.waiting[0]
             cached = self._find_cached(request)
@@ -162,12 +181,14 @@ class Scheduler:
                 break
             self.waiting.popleft()
             self.running.append(request)
+            plan.admitted.append(request)
             self._put(plan, request, count)
             budget -= count
+        return budget
 
     def _find_cached(self, request: SimRequest) -> list[int]:
         """Leading full blocks found in the cache; the last token is always computed, to have its logits."""
-        if not self._caching:
+        if not self._caching or (request.prompt_token_ids is None and request.num_preemptions == 0):
             return []
         found = []
         for index in range((request.num_tokens - 1) // self._block_size):
@@ -190,7 +211,10 @@ class Scheduler:
         self.pool.share(cached)
         new = -(-(computed + count) // self._block_size) - len(cached)
         request.block_ids = cached + self.pool.take(new)
+        request.num_slots = len(request.block_ids) * self._block_size
         request.num_cached_blocks = len(cached)
+        if self._caching and request.prompt_token_ids is not None:
+            request.publish_at = (len(cached) + 1) * self._block_size
         request.num_computed_tokens = computed
         if self._caching and request.num_preemptions == 0:
             self.prefix_queries += request.num_tokens
@@ -201,27 +225,39 @@ class Scheduler:
 
     def _put(self, plan: StepPlan, request: SimRequest, count: int) -> None:
         before = request.num_computed_tokens
+        end = before + count
         plan.scheduled.append((request, count))
-        plan.num_tokens += count
-        if before + count == request.num_tokens:
-            plan.num_sampled += 1
+        if end == request.num_tokens:
+            plan.yielding.append(request)
         if count == 1 and before >= request.num_prompt_tokens:
             plan.num_decodes += 1
-            plan.decode_context_tokens += before + 1
+            plan.decode_context_tokens += end
         else:
             plan.prefill_attention += count * (before + count / 2)
+        request.num_computed_tokens = end
+        request.steps_done += 1
+        if end >= request.publish_at:
+            self._publish(request)
 
-        self._publish(request, before + count)
-
-    def _publish(self, request: SimRequest, num_tokens: int) -> None:
+    def _publish(self, request: SimRequest) -> None:
         """Makes the blocks that become full in this step findable, at once, as vLLM does."""
-        full = num_tokens // self._block_size
-        if self._caching and full > request.num_cached_blocks:
-            for index in range(request.num_cached_blocks, full):
-                self.pool.publish(request.block_ids[index], request.key_of_block(index, self._block_size))
-            request.num_cached_blocks = full
+        full = request.num_computed_tokens // self._block_size
+        for index in range(request.num_cached_blocks, full):
+            self.pool.publish(request.block_ids[index], request.key_of_block(index, self._block_size))
+        request.num_cached_blocks = full
+        request.publish_at = (full + 1) * self._block_size
+
+    def _publish_private(self, request: SimRequest) -> None:
+        """Makes a request without token ids findable, by itself alone, when it is preempted."""
+        if self._caching and request.prompt_token_ids is None:
+            self._publish(request)
 
     def _free(self, request: SimRequest) -> None:
-        self.pool.give_back(request.block_ids)
+        private = 0
+        if self._caching and request.prompt_token_ids is None:
+            private = request.num_computed_tokens // self._block_size
+        self.pool.give_back(request.block_ids, private=private)
         request.block_ids = []
+        request.num_slots = 0
         request.num_cached_blocks = 0
+        request.publish_at = NEVER
