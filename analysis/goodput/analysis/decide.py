@@ -9,7 +9,8 @@ mean(d) ± t(1 − 0.05/(2(k − 1)), n − 1)·sd/√n. The divisor k − 1 kee
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -87,8 +88,8 @@ def decide(contenders: Sequence[Contender], question: Question, sentinel: Points
     )
 
 
-def doubted(decision: Decision, datasets: Set[str]) -> Decision:
-    """The decision where the cells read these datasets (hashes): with more than one, no config is better than another."""
+def doubted(decision: Decision, datasets: AbstractSet[str]) -> Decision:
+    """The decision where the cells read these datasets (hashes): with more than one, nothing can be compared."""
     if len(datasets) < 2 or decision.best is None:
         return decision
     return replace(decision, verdict="undecided", reason="DatasetChanged", needed=None)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -46,7 +46,7 @@ LOAD = Load(prompt_tokens=100, output_tokens=10, arrival="poisson", request_rate
 
 
 def result(
-    field: list[Contender], sentinel: Points | None = None, datasets: Set[str] = frozenset(), **over: Any
+    field: list[Contender], sentinel: Points | None = None, datasets: AbstractSet[str] = frozenset(), **over: Any
 ) -> AnalysisResult:
     spec = SpecDocument(
         namespace="default",
