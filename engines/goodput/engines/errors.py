@@ -13,6 +13,10 @@ class KvCacheTooSmallError(EngineError):
     """The KV cache does not hold one request of the maximum length."""
 
 
+class ModelError(EngineError):
+    """A model cannot be loaded as asked."""
+
+
 class RequestError(EngineError):
     """A request that the server answers with an error body.
 

@@ -1,4 +1,4 @@
-"""Starts simulated servers as processes."""
+"""Starts servers as processes: simulated ones, and the baseline around a model without weights."""
 
 import os
 import socket
@@ -49,10 +49,14 @@ class Server:
 
 def start(*flags: str) -> Server:
     port = free_port()
+    return launch(port, command("toy/model", "--host", "127.0.0.1", "--port", str(port), *flags))
+
+
+def launch(port: int, words: list[str]) -> Server:
     # what a pod may lack: HOME
     environment = {key: value for key, value in os.environ.items() if key != "HOME"}
     process = subprocess.Popen(
-        command("toy/model", "--host", "127.0.0.1", "--port", str(port), *flags),
+        words,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -87,6 +91,22 @@ def serve() -> Iterator[Callable[..., Server]]:
 
     def one(*flags: str) -> Server:
         started.append(start(*flags))
+        return started[-1]
+
+    yield one
+    for server in started:
+        stop(server)
+
+
+@pytest.fixture
+def baseline() -> Iterator[Callable[..., Server]]:
+    """Starts the baseline around a scripted model, and ends it."""
+    started: list[Server] = []
+
+    def one(script: str = "counting", *, shutdown_timeout: int = 0) -> Server:
+        port = free_port()
+        words = [sys.executable, "-m", "tests.integration.engines.scripted_server"]
+        started.append(launch(port, [*words, str(port), script, str(shutdown_timeout)]))
         return started[-1]
 
     yield one

@@ -3,6 +3,7 @@ import argparse
 import pytest
 from pydantic import ValidationError
 
+from goodput.engines.api.arguments import human_int
 from goodput.engines.errors import KvCacheTooSmallError
 from goodput.engines.simulated import arguments
 from goodput.engines.simulated.config import EngineConfig, batch_defaults
@@ -17,13 +18,13 @@ def resolved(*flags: str, profile: str = "teaching") -> EngineConfig:
     ("text", "value"), [("512", 512), ("8k", 8000), ("8K", 8192), ("1.5k", 1500), ("1M", 1 << 20), ("2g", 2 * 10**9)]
 )
 def test_numbers_are_read_as_vllm_reads_them(text: str, value: int) -> None:
-    assert arguments.human_int(text) == value
+    assert human_int(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "8x", "1.5", "-3", "8 k 8"])
 def test_other_numbers_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
-        arguments.human_int(text)
+        human_int(text)
 
 
 def test_flags_may_be_spelled_with_underscores() -> None:

@@ -1,9 +1,10 @@
 """The command line, in vLLM's spelling, and the resolved config that follows from it."""
 
 import argparse
-import re
 from collections.abc import Sequence
 
+from goodput.engines.api.arguments import base_parser, human_int
+from goodput.engines.api.arguments import parse as parse_with
 from goodput.engines.errors import KvCacheTooSmallError
 from goodput.engines.simulated.config import (
     CacheConfig,
@@ -15,30 +16,11 @@ from goodput.engines.simulated.config import (
 from goodput.engines.simulated.profile import Profile, profile_names
 from goodput.engines.simulated.tokens import DEFAULT_VOCAB_SIZE, MIN_VOCAB_SIZE
 
-_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
-def human_int(text: str) -> int:
-    """An integer, also as vLLM writes large ones: 8k is 8000, 8K is 8192, 1.5k is 1500."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmgKMG]?)", text.strip())
-    if match is None or ("." in match[1] and not match[2]):
-        raise argparse.ArgumentTypeError(f"invalid int value: {text!r}")
-    return int(float(match[1]) * _UNITS[match[2]]) if match[2] else int(match[1])
-
 
 def parser() -> argparse.ArgumentParser:
     """All flags. Flags of vLLM that the simulator does not model are unknown here, on purpose."""
-    root = argparse.ArgumentParser(prog="goodput-engine-simulated", allow_abbrev=False)
+    root = base_parser("goodput-engine-simulated", "name of the model that is made believe")
     flag = root.add_argument
-    flag("model_tag", nargs="?", metavar="MODEL", help="name of the model that is made believe")
-    flag("--model", help="the same as a flag")
-    flag("--served-model-name", nargs="+", help="name in requests and metrics (the first counts)")
-    flag("--host", default="0.0.0.0")  # noqa: S104  # a server in a pod is reached from outside, as vLLM's is
-    flag("--port", type=int, default=8000)
-    flag("--api-key", nargs="+", default=[], help="tokens that /v1 asks for")
-    flag("--shutdown-timeout", type=int, default=0, help="seconds for open requests after SIGTERM")
-    flag("--seed", type=int, default=0)
-    flag("--max-model-len", type=human_int)
     flag("--max-num-batched-tokens", type=human_int)
     flag("--max-num-seqs", type=int)
     flag("--max-num-active-seqs", type=int)
@@ -65,12 +47,7 @@ def parser() -> argparse.ArgumentParser:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Reads the command line; `--some_flag` means `--some-flag`, as for vLLM. Exits with 2 on an error."""
     root = parser()
-    namespace = root.parse_args([_dashed(argument) for argument in arguments])
-    if namespace.model and namespace.model_tag and namespace.model != namespace.model_tag:
-        root.error("the model is given twice, as an argument and as --model, with different names")
-    namespace.model = namespace.model or namespace.model_tag
-    if not namespace.model:
-        root.error("a model is needed, as the first argument or as --model")
+    namespace = parse_with(root, arguments)
     if namespace.vocab_size < MIN_VOCAB_SIZE:
         root.error(f"argument --vocab-size: must be at least {MIN_VOCAB_SIZE}")
     return namespace
@@ -136,10 +113,3 @@ def _cache(namespace: argparse.Namespace, profile: Profile, scheduler: Scheduler
         num_gpu_blocks_override=namespace.num_gpu_blocks_override,
         kv_cache_memory_bytes=namespace.kv_cache_memory_bytes,
     )
-
-
-def _dashed(argument: str) -> str:
-    if not argument.startswith("--"):
-        return argument
-    name, sign, value = argument.partition("=")
-    return name.replace("_", "-") + sign + value

@@ -1,0 +1,31 @@
+"""`goodput-engine-transformers MODEL [flags]`: starts the sequential baseline in the foreground."""
+
+import logging
+import sys
+from collections.abc import Sequence
+
+from goodput.engines.errors import ModelError
+from goodput.engines.transformers import arguments
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the server until SIGTERM or SIGINT.
+
+    Exit codes: 0 after a stop by signal; 1 where the model cannot be loaded or generating failed; 2 for a bad
+    command line.
+    """
+    namespace = arguments.parse(sys.argv[1:] if argv is None else argv)
+    logging.basicConfig(
+        level=logging.INFO,
+        stream=sys.stdout,
+        format="%(levelname)s %(asctime)s [%(module)s.py:%(lineno)d] %(message)s",
+        datefmt="%m-%d %H:%M:%S",
+    )
+    try:
+        from goodput.engines.transformers.serve import serve  # noqa: PLC0415  # torch takes seconds to import
+    except ModuleNotFoundError as error:
+        raise SystemExit(f"{error.name} is not installed here: pip install 'goodput[transformers]'") from error
+    try:
+        serve(namespace)
+    except ModelError as error:
+        raise SystemExit(f"ValueError: {error}") from error
