@@ -107,6 +107,11 @@ def gpu_metrics_url(sweep: Sweep, config: Config, node: str | None) -> str | Non
 
 
 def warmup_concurrency(config: Config, loads: tuple[LoadStep, ...]) -> int:
-    """min(max_num_seqs, the highest planned concurrency or burst, or ten seconds of the highest rate); at least 1."""
+    """min(max_num_seqs, the highest planned concurrency or burst, or ten seconds of the highest rate); at least 1.
+
+    The Transformers baseline serves one request at a time: more would only wait.
+    """
+    if config.kind == "transformers":
+        return 1
     asked = max(_at_once(step.load) for step in loads)
     return max(1, min(int(config.flags.get("max_num_seqs", DEFAULT_MAX_NUM_SEQS)), asked))

@@ -40,6 +40,7 @@ WATCH_SECONDS = 0.2
 ALIVE_SECONDS = 2.0  # between looks at a running cell's server: a dead one need not be loaded to the end
 STOP_SECONDS = 15.0  # for the load client to close what is open
 EXTERNAL_CACHE = "external server: its prefix cache was not reset, and hits in it are not judged"
+NO_CACHE = "the Transformers baseline keeps no prefix cache: there was none to reset"
 _log = logging.getLogger(__name__)
 _STEPS: dict[str, Literal["lead-in", "measuring", "draining"]] = {
     "lead-in": "lead-in",
@@ -108,12 +109,19 @@ def measure(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> tuple[CellRe
 
 def _ready(bench: Bench) -> Opening:
     """Empty prefix cache, nothing running, nothing waiting."""
-    warnings = (EXTERNAL_CACHE,) if bench.plan.server.external else _reset(bench)
+    warnings = _fresh_cache(bench)
     snapshot = wait_idle(bench.snapshot, bench.stop, deadline_seconds=bench.idle_seconds)
     expected = bench.server_start_time
     if expected is not None and snapshot.start_time is not None and snapshot.start_time != expected:
         raise ServerRestartedError(f"the server's process started at {snapshot.start_time:.3f}, not {expected:.3f}")
     return Opening(snapshot=snapshot, warnings=warnings)
+
+
+def _fresh_cache(bench: Bench) -> tuple[str, ...]:
+    """Reset the prefix cache, or say why not."""
+    if bench.plan.server.external:
+        return (EXTERNAL_CACHE,)
+    return (NO_CACHE,) if bench.plan.config.kind == "transformers" else _reset(bench)
 
 
 def _reset(bench: Bench) -> tuple[str, ...]:

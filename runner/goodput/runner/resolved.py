@@ -17,7 +17,12 @@ _SECTIONS: dict[str, frozenset[str] | None] = {
             *("kv_cache_size_tokens", "num_gpu_blocks", "num_gpu_blocks_override"),
         }
     ),
-    "model_config": frozenset({"dtype", "enforce_eager", "max_model_len", "quantization", "revision", "seed"}),
+    "device_config": frozenset({"device"}),
+    "model_config": frozenset(
+        {
+            *("attn_implementation", "dtype", "enforce_eager", "max_model_len", "quantization", "revision", "seed"),
+        }
+    ),
     "parallel_config": frozenset(
         {
             *("data_parallel_size", "decode_context_parallel_size", "enable_expert_parallel"),

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from goodput.engines.simulated.arguments import parser
+from goodput.engines.transformers.arguments import parser as baseline_parser
 
 TYPES = {"int", "human_int", "float", "text", "list", "json", "boolean", "switch"}
 
@@ -18,7 +19,7 @@ def flags(name: str) -> dict[str, dict[str, str]]:
     return rows
 
 
-@pytest.mark.parametrize("name", ["simulated.yaml", "vllm-0.32.yaml"])
+@pytest.mark.parametrize("name", ["simulated.yaml", "transformers.yaml", "vllm-0.32.yaml"])
 def test_rows_are_complete(name: str) -> None:
     for flag, row in flags(name).items():
         assert flag == flag.lower().replace("-", "_")
@@ -26,21 +27,23 @@ def test_rows_are_complete(name: str) -> None:
         assert row["type"] in TYPES
 
 
-def test_the_simulators_list_is_its_parser() -> None:
-    actions = {a.dest: a for a in parser()._actions if a.option_strings and a.dest != "help"}
-    rows = flags("simulated.yaml")
+@pytest.mark.parametrize(("name", "parser"), [("simulated.yaml", parser()), ("transformers.yaml", baseline_parser())])
+def test_an_engines_list_is_its_parser(name: str, parser: argparse.ArgumentParser) -> None:
+    actions = {a.dest: a for a in parser._actions if a.option_strings and a.dest != "help"}
+    rows = flags(name)
     assert set(rows) == set(actions)
-    for name, row in rows.items():
-        boolean = isinstance(actions[name], argparse.BooleanOptionalAction)
+    for flag, row in rows.items():
+        boolean = isinstance(actions[flag], argparse.BooleanOptionalAction)
         assert (row["type"] == "boolean") == boolean
-        assert (row["type"] == "list") == (actions[name].nargs == "+")
+        assert (row["type"] == "list") == (actions[flag].nargs == "+")
 
 
-def test_what_both_engines_know_has_one_type() -> None:
-    simulated, vllm = flags("simulated.yaml"), flags("vllm-0.32.yaml")
-    for name, row in simulated.items():
-        if row["section"] != "simulator":
-            assert vllm[name] == row | {"section": vllm[name]["section"]}, name
+@pytest.mark.parametrize("name", ["simulated.yaml", "transformers.yaml"])
+def test_what_an_engine_shares_with_vllm_has_one_type(name: str) -> None:
+    ours, vllm = flags(name), flags("vllm-0.32.yaml")
+    for flag, row in ours.items():
+        if row["section"] not in ("simulator", "baseline"):
+            assert vllm[flag] == row | {"section": vllm[flag]["section"]}, flag
 
 
 @pytest.mark.parametrize(

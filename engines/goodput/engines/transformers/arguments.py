@@ -16,7 +16,12 @@ def parser() -> argparse.ArgumentParser:
     flag = root.add_argument
     flag("--revision", help="branch, tag or commit of the model")
     flag("--dtype", choices=DTYPES, default="auto", help="of weights and activations; auto: the checkpoint's own")
-    flag("--trust-remote-code", action="store_true", help="run code that the model's repository brings")
+    flag(
+        "--trust-remote-code",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="run code that the model's repository brings",
+    )
     own = root.add_argument_group("baseline only")
     own.add_argument("--device", default="auto", help="cpu, cuda, cuda:1; auto: cuda where there is one")
     own.add_argument("--attn-implementation", default="auto", help="sdpa, eager, flash_attention_2; auto: the model's")

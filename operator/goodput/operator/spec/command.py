@@ -13,7 +13,11 @@ SERVER_PORT = 8000
 #: A server that gets SIGTERM finishes open streams for so long. Without it vLLM cuts them off without an end.
 SHUTDOWN_SECONDS = 20
 
-_PROGRAMS = {"vllm": ("vllm", "serve"), "simulated": ("goodput-engine-simulated",)}
+_PROGRAMS = {
+    "vllm": ("vllm", "serve"),
+    "transformers": ("goodput-engine-transformers",),
+    "simulated": ("goodput-engine-simulated",),
+}
 
 
 def server_command(
@@ -32,7 +36,7 @@ def server_command(
     if engine.kind == "external":
         return ()
     words = [*_PROGRAMS[engine.kind], model.name, option("served_model_name"), model.served]
-    if engine.kind == "vllm" and model.revision:
+    if engine.kind != "simulated" and model.revision:
         words += [option("revision"), model.revision]
     if engine.kind == "simulated":
         words += [option("profile"), engine.profile or "teaching"]

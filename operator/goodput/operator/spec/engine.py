@@ -103,7 +103,8 @@ class EngineSpec(Part):
     name: ShortName = Field(description="Name of the engine in configs, tables and plots.")
     kind: Literal["vllm", "transformers", "simulated", "external"] = Field(
         description="What is started: vllm (a vLLM server), simulated (a model of vLLM's scheduler; its "
-        "results are synthetic), transformers (sequential generate), external (a server that runs already)."
+        "results are synthetic), transformers (the sequential baseline: Transformers' generate(), one request at a "
+        "time), external (a server that runs already)."
     )
     image: Text | None = Field(
         default=None,
@@ -147,3 +148,8 @@ class EngineSpec(Part):
         default=None,
         description="GPU metrics of the window for the records. An exporter that cannot be read is a warning.",
     )
+
+    @property
+    def loads_model(self) -> bool:
+        """A server that we start reads the model's files."""
+        return self.kind in ("vllm", "transformers")

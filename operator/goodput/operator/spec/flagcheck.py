@@ -76,10 +76,13 @@ def _unknown(field: str, flag: str, engines: Sequence[EngineSpec]) -> Problem | 
         return Problem(
             field, MISSING, "an external server takes no flags", "remove it; set it where that server starts"
         )
+    whose = f"engine {engines[0].name}" if len(engines) == 1 else "any engine"
+    for flags in tables:
+        if flag in flags.absent:
+            return Problem(field, MISSING, f"is no flag of {whose}", flags.absent[flag])
     known = sorted({name for flags in tables for name in flags.kinds})
     near = nearest(flag, known) or nearest(flag.replace("-", "_").lower().removeprefix("no_"), known)
     fix = f"did you mean {near}?" if near else "see the flags of the engine's version"
-    whose = f"engine {engines[0].name}" if len(engines) == 1 else "any engine"
     return Problem(field, MISSING, f"is no flag of {whose}", fix)
 
 

@@ -38,7 +38,8 @@ class FlagTable:
     kinds: Mapping[str, FlagKind]
     managed: Mapping[str, str]  # flag → what to write instead
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the only values, where they are known
-    version: str = ""
+    title: str = ""  # of the engine and its version, in messages
+    absent: Mapping[str, str] = field(default_factory=dict)  # another engine's flag → why it is none here, and the fix
 
     def kind(self, flag: str) -> FlagKind | None:
         """The flag's kind; None where the engine does not know it. Keys below a json flag are text."""
@@ -73,7 +74,7 @@ class FlagTable:
             return
         near = nearest(value, values)
         fix = f"did you mean {near}?" if near else f"write one of {', '.join(values)}"
-        raise FlagValueError(f"is no {flag} of vLLM {self.version}", fix)
+        raise FlagValueError(f"is no {flag} of {self.title}", fix)
 
     def arguments(self, flags: Mapping[str, str]) -> list[str]:
         """Command-line words for flags in normal spelling, sorted by name."""
@@ -108,7 +109,8 @@ def table(kind: str, version: str = "") -> FlagTable:
             data |= yaml.safe_load(source.read_text(encoding="utf-8"))
     kinds = {flag: group for group, names in data.get("flags", {}).items() for flag in names or ()}
     choices = {flag: tuple(values) for flag, values in data.get("choices", {}).items()}
-    return FlagTable(kinds, data.get("managed", {}), choices, str(data.get("version", "")))
+    title = data.get("title", f"vLLM {data.get('version', '')}")
+    return FlagTable(kinds, data.get("managed", {}), choices, title, data.get("absent", {}))
 
 
 def _size(value: str) -> str:

@@ -39,7 +39,9 @@ def needed_gpus(flags: Mapping[str, str]) -> int:
 
 
 def gpus_of(engine: EngineSpec, flags: Mapping[str, str]) -> int:
-    """GPUs of one config: 0 for simulated and external engines and where the spec asks for 0 (a server on CPU)."""
+    """GPUs of one config: 0 for simulated and external engines and for a server on CPU (0 asked for, or device cpu)."""
     if engine.kind in ("simulated", "external") or explicit_gpus(engine) == 0:
         return 0
+    if engine.kind == "transformers":
+        return 0 if flags.get("device") == "cpu" else 1
     return needed_gpus(flags)

@@ -24,7 +24,6 @@ def _values(spec: SweepSpec) -> Iterator[tuple[str, object, bool, str]]:
     yield "spec.model.cache.create", MISSING, creates, "name an existing claim with claimName"
     for number, engine in enumerate(spec.engines):
         place = f"spec.engines[{number}]"
-        yield f"{place}.kind", engine.kind, engine.kind == "transformers", "use vllm, simulated or external"
         mode = engine.compile_cache.mode
         yield f"{place}.compileCache.mode", mode, mode == "prime", "use none or shared"
     yield "spec.workload.search", MISSING, work.search is not None, "list rates in requestRate"

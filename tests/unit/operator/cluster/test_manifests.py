@@ -127,6 +127,23 @@ class TestServer:
         assert env["VLLM_SERVER_DEV_MODE"] == "1"
         assert "HF_HUB_OFFLINE" not in env
 
+    def test_a_pod_of_the_baseline_reads_models_as_vllm_does(self, make_sweep: Make) -> None:
+        engine = {"name": "baseline", "kind": "transformers", "image": "baseline:1"}
+        model = {"name": "a/b", "cache": {"claimName": "models", "offline": True}}
+        sweep = make_sweep(
+            engines=[engine], configs=None, model={**model, "tokenSecretRef": {"name": "hub", "key": "t"}}
+        )
+        trial = TrialId("0", sweep.configs[0].id, 1)
+        spec = pod_spec(server.server_deployment(sweep, trial, image="baseline:1"))
+        (container,) = spec["containers"]
+        assert container["command"][0] == "goodput-engine-transformers"
+        assert container["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+        env = {entry["name"]: entry.get("value") for entry in container["env"]}
+        assert (env["HF_HOME"], env["HF_HUB_OFFLINE"]) == ("/models", "1")
+        assert "HF_TOKEN" in env
+        assert not any(name.startswith("VLLM") for name in env)
+        assert {mount["mountPath"] for mount in container["volumeMounts"]} == {"/tmp", "/cache", "/models"}
+
     def test_gpus_of_the_config_are_asked_for(self, make_sweep: Make, make_vllm: Make) -> None:
         sweep, trial = of_vllm(make_sweep, make_vllm, args={"max_num_seqs": 64, "tensor_parallel_size": 2})
         limits = pod_spec(server.server_deployment(sweep, trial, image="x"))["containers"][0]["resources"]["limits"]

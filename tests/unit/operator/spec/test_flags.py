@@ -87,14 +87,27 @@ def test_on_a_command_line() -> None:
     assert option("max_num_seqs") == "--max-num-seqs"
 
 
-def test_tables_agree_where_both_engines_know_a_flag() -> None:
-    vllm, simulated = table("vllm"), table("simulated")
-    shared = set(simulated.kinds) - {"start_seconds", "vocab_size"}
+@pytest.mark.parametrize(
+    ("kind", "own"),
+    [("simulated", {"start_seconds", "vocab_size"}), ("transformers", {"attn_implementation", "device"})],
+)
+def test_tables_agree_where_two_engines_know_a_flag(kind: str, own: set[str]) -> None:
+    vllm, ours = table("vllm"), table(kind)
+    shared = set(ours.kinds) - own
     assert shared <= set(vllm.kinds)
-    assert {flag: simulated.kinds[flag] for flag in shared} == {flag: vllm.kinds[flag] for flag in shared}
+    assert {flag: ours.kinds[flag] for flag in shared} == {flag: vllm.kinds[flag] for flag in shared}
 
 
-@pytest.mark.parametrize(("kind", "file"), [("vllm", "vllm-0.32.yaml"), ("simulated", "simulated.yaml")])
+def test_what_the_baseline_has_not_is_a_flag_of_vllm() -> None:
+    absent = set(table("transformers").absent)
+    assert absent <= set(table("vllm").kinds)
+    assert not absent & (set(table("transformers").kinds) | set(table("transformers").managed))
+
+
+@pytest.mark.parametrize(
+    ("kind", "file"),
+    [("vllm", "vllm-0.32.yaml"), ("simulated", "simulated.yaml"), ("transformers", "transformers.yaml")],
+)
 def test_the_engines_own_tables_say_the_same(kind: str, file: str) -> None:
     """The parts do not import each other, so each has its table; both were read from the same sources."""
     theirs = yaml.safe_load((ROOT / "engines/goodput/engines/flags" / file).read_text())["flags"]

@@ -113,8 +113,9 @@ def _container(sweep: Sweep, trial: TrialId, engine: EngineSpec, image: str, mou
 def _env(sweep: Sweep, engine: EngineSpec) -> list[Body]:
     """Variables of ours, the user's over them; a value from a Secret is read by the kubelet alone."""
     made: dict[str, Body] = {"HOME": {"name": "HOME", "value": f"{CACHE}/home"}}
-    if engine.kind == "vllm":
-        made |= {name: {"name": name, "value": value} for name, value in _hub_env(sweep, engine).items()}
+    if engine.loads_model:
+        found = _hub_env(sweep) | (_vllm_env(engine) if engine.kind == "vllm" else {})
+        made |= {name: {"name": name, "value": value} for name, value in found.items()}
         token = sweep.spec.model.token_secret_ref
         if token is not None:
             made["HF_TOKEN"] = base.secret_env("HF_TOKEN", token.name, token.key)
@@ -123,17 +124,23 @@ def _env(sweep: Sweep, engine: EngineSpec) -> list[Body]:
     return list(made.values())
 
 
-def _hub_env(sweep: Sweep, engine: EngineSpec) -> dict[str, str]:
+def _hub_env(sweep: Sweep) -> dict[str, str]:
     cache = sweep.spec.model.cache
     found = {
         "USER": "goodput",  # the user has no entry in the image's passwd, and torch asks for its name
         "HF_HOME": MODELS if cache_claim(sweep) else f"{CACHE}/huggingface",
+    }
+    if cache is not None and cache.offline:
+        found["HF_HUB_OFFLINE"] = "1"
+    return found
+
+
+def _vllm_env(engine: EngineSpec) -> dict[str, str]:
+    found = {
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_SERVER_DEV_MODE": "1",  # opens /reset_prefix_cache and /server_info
         "VLLM_CACHE_ROOT": f"{CACHE}/vllm",
     }
-    if cache is not None and cache.offline:
-        found["HF_HUB_OFFLINE"] = "1"
     if engine.compile_cache.claim_name is not None:
         found |= {"VLLM_CACHE_ROOT": f"{COMPILED}/vllm", "TORCHINDUCTOR_CACHE_DIR": f"{COMPILED}/inductor"}
     return found
