@@ -34,9 +34,8 @@ class AnalysisResult:
 
     @cached_property
     def _names(self) -> Mapping[str, str]:
-        one_engine = len({config.engine for config in self.spec.configs}) == 1
         short = {
-            config.id: config.label.removeprefix(f"{config.engine} ") if one_engine else config.label
+            config.id: config.label if self.many_engines else config.label.removeprefix(f"{config.engine} ")
             for config in self.spec.configs
         }
         unique = len(set(short.values())) == len(short)
@@ -45,6 +44,16 @@ class AnalysisResult:
     def name(self, config: str) -> str:
         """Short name of a config among these: its swept flags, and its engine where there are several."""
         return self._names[config]
+
+    @cached_property
+    def many_engines(self) -> bool:
+        """More than one engine is compared: tables show it in a column of its own."""
+        return len({config.engine for config in self.spec.configs}) > 1
+
+    def engine_and_flags(self, config: str) -> tuple[str, str]:
+        """The name in two columns; – where no flag is swept."""
+        engine = self.configs[config].engine
+        return engine, self._names[config].removeprefix(engine).strip() or "–"
 
     @cached_property
     def loads(self) -> Mapping[str, Load]:

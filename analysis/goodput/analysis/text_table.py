@@ -10,8 +10,8 @@ from goodput.analysis.result import AnalysisResult
 from goodput.analysis.tables import Row
 from goodput.analysis.words import explain, headline, number, per_cent
 
-HEADER = ("config", "load", "blocks", "goodput/s", "95 %", "attained", "TTFT p95", "TPOT p95", "tokens/s", "state")
-RIGHT = {2, 3, 4, 5, 6, 7, 8}
+HEADER = ("load", "blocks", "goodput/s", "95 %", "attained", "TTFT p95", "TPOT p95", "tokens/s", "state")
+LEFT = {"engine", "config", "load", "state"}
 SYNTHETIC = "SYNTHETIC: from a simulated engine, not measured on a real server"
 EXTERNAL = "external server: blocks are repetitions on it, not server starts; intervals do not cover another start"
 
@@ -19,11 +19,13 @@ EXTERNAL = "external server: blocks are repetitions on it, not server starts; in
 def format_table(result: AnalysisResult) -> str:
     """Title, one line per config and load point, leader and verdict. Marked where the evidence is synthetic.
 
+    The engine is a column of its own where there are several.
     ``*``: the load point that supplies the config's score. TTFT of open loop is from the planned send time;
     ``tokens/s`` are output tokens delivered in the window.
     """
     rows = goodput_table(result).to_pylist()
-    lines = [HEADER, *(_line(result, row) for row in rows)]
+    names = ("  engine", "config") if result.many_engines else ("  config",)
+    lines = [(*names, *HEADER), *(_line(result, row) for row in rows)]
     title = f"{result.spec.namespace}/{result.spec.name}  {result.spec.model}"
     mark = [*([SYNTHETIC] if result.synthetic else []), *([EXTERNAL] if result.external else [])]
     return "\n".join([title, *mark, "", *_aligned(lines), "", headline(result), explain(result)])
@@ -34,8 +36,10 @@ def _line(result: AnalysisResult, row: Row) -> tuple[str, ...]:
     low, high = row["goodput_low_per_second"], row["goodput_high_per_second"]
     state = row["load_state"] or "no valid cell"
     void = f", {row['void_cells']} void" if row["void_cells"] else ""
+    names = result.engine_and_flags(row["config"]) if result.many_engines else (result.name(row["config"]),)
     return (
-        f"{'*' if row['chosen'] else ' '} {result.name(row['config'])}",
+        f"{'*' if row['chosen'] else ' '} {names[0]}",
+        *names[1:],
         result.loads[row["load"]].label,
         str(row["blocks"]),
         number(row["goodput_per_second"]),
@@ -54,13 +58,10 @@ def _milliseconds(row: Row, name: str) -> str:
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(_width(line[column]) for line in lines) for column in range(len(HEADER))]
-    return [
-        "  ".join(
-            _pad(text, width, column in RIGHT) for column, (text, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
+    header = lines[0]
+    widths = [max(_width(line[column]) for line in lines) for column in range(len(header))]
+    right = [name.strip() not in LEFT for name in header]
+    return ["  ".join(map(_pad, line, widths, right)).rstrip() for line in lines]
 
 
 def _pad(text: str, width: int, right: bool) -> str:

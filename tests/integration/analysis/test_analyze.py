@@ -263,6 +263,23 @@ def test_the_terminal_table_names_leader_verdict_and_evidence(sweep: Builder, st
     assert last[1].strip()
 
 
+def test_several_engines_are_a_column_of_the_tables(sweep: Builder, store: Store, toy: Toy) -> None:
+    one = sweep.configs[0]
+    other = one.model_copy(update={"engine": "baseline", "kind": "transformers", "swept": {}, "flags": {}})
+    sweep.spec_over = {"configs": [*sweep.configs, other]}
+    sweep.fill(toy)
+    text = format_table(run_analysis(store, sweep.states()))
+    header, *lines = [line for line in text.splitlines() if "2048→64 @ 2/s" in line or "goodput/s" in line]
+    assert header.split()[:3] == ["engine", "config", "load"]
+    assert [line.lstrip("* ").split()[:2] for line in lines] == [
+        *(["sim", f"max_num_batched_tokens={budget}"] for budget in (512, 2048, 8192)),
+        ["baseline", "–"],
+    ]
+    page = fetched(store, "report.html").decode()
+    assert '<th class="text">engine</th><th class="text">config</th>' in page
+    assert '<td class="text">baseline</td><td class="text name">–</td>' in page
+
+
 def test_server_and_client_columns_and_the_warning_where_their_counts_differ(sweep: Builder, store: Store) -> None:
     histograms = {
         "ttft": ServerHistogram(edges=(0.25, 0.5), counts=(60, 30, 10), total=30.0),
