@@ -30,6 +30,7 @@ PROVENANCE = (
     "gpu_uuid",
     "node",
     "url",
+    "simulated",
     "goodput_version",
 )
 IDS: Columns = {"config": TEXT, "engine": TEXT, "kind": TEXT}

@@ -92,6 +92,11 @@ class AnalysisResult:
         """Nothing of it was measured on a real server."""
         return self.spec.evidence == "synthetic"
 
+    @property
+    def simulated(self) -> str | None:
+        """What numbers of virtual time rest on; None where servers were run, simulated ones among them."""
+        return next((told for cell in self.cells if (told := cell.document.provenance.simulated)), None)
+
     def standing(self, config: str) -> str:
         """The verdict's word for a config: that of the leader, and worse, tied, undecided or infeasible for others."""
         decision = self.decision

@@ -27,7 +27,11 @@ def format_table(result: AnalysisResult) -> str:
     names = ("  engine", "config") if result.many_engines else ("  config",)
     lines = [(*names, *HEADER), *(_line(result, row) for row in rows)]
     title = f"{result.spec.namespace}/{result.spec.name}  {result.spec.model}"
-    mark = [*([SYNTHETIC] if result.synthetic else []), *([EXTERNAL] if result.external else [])]
+    mark = [
+        *([SYNTHETIC] if result.synthetic else []),
+        *([f"VIRTUAL TIME: {result.simulated}"] if result.simulated else []),
+        *([EXTERNAL] if result.external else []),
+    ]
     return "\n".join([title, *mark, "", *_aligned(lines), "", headline(result), explain(result)])
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
@@ -28,6 +28,9 @@ REFUSED = 2
 INTERRUPTED = 130  # as a shell reports a program that SIGINT ended
 
 _file = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+_profile = click.option(
+    "--profile", help="Hardware to predict: a profile's name, or a YAML file. Needed for vllm engines."
+)
 
 
 @click.group()
@@ -61,6 +64,24 @@ def run(file: Path, results: str | None, state_dir: Path, plain: bool) -> None:
         raise click.ClickException(str(error)) from error
     view.close()
     sys.exit(_finish(console, sweep, ending, file))
+
+
+@main.command()
+@_file
+@click.option("--out", help="Where results go, a URI or a folder, in place of spec.results.uri.")
+@_profile
+def simulate(file: Path, out: str | None, profile: str | None) -> None:
+    """Simulate the sweep in FILE in virtual time: records, tables and report as of a run, all of them synthetic."""
+    from goodput.operator.virtual.command import simulate as run_virtually  # noqa: PLC0415  # engines, wanted here alone
+
+    console = Console()
+    try:
+        code = run_virtually(file, out=out, profile=profile, say=lambda text: _say(console, text))
+    except SpecError as error:
+        _refuse(file, error)
+    except StoreError as error:
+        raise click.ClickException(f"{error}; --out takes a folder") from error
+    sys.exit(code)
 
 
 @main.command()
@@ -116,9 +137,17 @@ def _accepted(file: Path, results: str | None) -> Sweep:
     try:
         return _resolved(file, results)
     except SpecError as error:
-        for problem in error.problems:
-            click.echo(f"{file}: {problem}", err=True)
-        sys.exit(REFUSED)
+        _refuse(file, error)
+
+
+def _refuse(file: Path, error: SpecError) -> NoReturn:
+    for problem in error.problems:
+        click.echo(f"{file}: {problem}", err=True)
+    sys.exit(REFUSED)
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _resolved(file: Path, results: str | None) -> Sweep:

@@ -19,7 +19,7 @@ from goodput.runner.steady import steady
 from goodput.runner.stop import Stop
 
 FIRST_SECONDS = 300.0  # beyond the cap, for a first request to end: a server is not warm before
-_TICK_SECONDS = 0.05
+TICK_SECONDS = 0.05
 _FAILURE_PAUSE_SECONDS = 0.2
 _FAILURES = 10  # without one success: the server does not serve this load at all
 _REQUEST_SECONDS = 600.0
@@ -112,7 +112,7 @@ class _Loop:
             workers = [asyncio.create_task(self._worker(client)) for _ in range(concurrency)]
             try:
                 while True:
-                    await asyncio.sleep(_TICK_SECONDS)
+                    await asyncio.sleep(TICK_SECONDS)
                     self._stop.check()
                     self._check_failures()
                     done = len(self._series.order)

@@ -182,8 +182,8 @@ def _client(ran: Ran, totals: Totals, requests: pa.Table) -> Client:
         stamp_source="virtual" if ran.virtual else "kernel" if totals.kernel else "user",
         clock_step_seconds=max(abs(end.offset_end_ns - end.offset_start_ns) for end in ends) / 1e9,
         connections_max=sum(end.connections_max for end in ends),
-        descriptors_max=fullest.descriptors_max,
-        descriptors_limit=fullest.descriptors_limit,
+        descriptors_max=None if ran.virtual else fullest.descriptors_max,
+        descriptors_limit=None if ran.virtual else fullest.descriptors_limit,
     )
 
 
