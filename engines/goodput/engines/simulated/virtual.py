@@ -9,10 +9,11 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from goodput.engines.api.metrics import exposition
 from goodput.engines.simulated import info
 from goodput.engines.simulated.config import EngineConfig
 from goodput.engines.simulated.core import EngineCore
-from goodput.engines.simulated.metrics import EngineCollector, exposition
+from goodput.engines.simulated.metrics import EngineCollector
 from goodput.engines.simulated.profile import Profile
 from goodput.engines.simulated.request import SimRequest
 from goodput.engines.simulated.stats import EngineStats

@@ -123,7 +123,7 @@ class VirtualWorld:
         facts = ServerFacts(
             url=URL,
             order=self._memories[trial].order,
-            start_seconds=server.ready - server.since,
+            start_seconds=round(server.ready - server.since, 9),
             compile_cache=None if compiles is None else "miss" if compiles else "hit",
         )
         plan = trial_plan(self.sweep, trial, facts)

@@ -76,7 +76,7 @@ def same_questions(real: Cell, virtual: Cell, *, planned: bool) -> None:
     assert one.window.prompts_sha256 == other.window.prompts_sha256
     assert (one.load, one.config.flags, one.counts) == (other.load, other.config.flags, other.counts)
     assert one.provenance.resolved == other.provenance.resolved
-    names = ["prompt_tokens", "output_tokens", "outcome", "token_source", "itl_count"]
+    names = ["prompt_tokens", "output_tokens", "outcome", "token_source"]
     if planned:  # a closed loop's times, and with them its requests, are the server's doing
         names += ["request", "planned_s"]
     one_by_one = [[[row[name] for name in names] for row in cell.rows] for cell in (real, virtual)]
