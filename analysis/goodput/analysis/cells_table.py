@@ -15,7 +15,7 @@ from goodput.analysis.goodput_table import gpu_seconds, load_cells
 from goodput.analysis.metrics import rate
 from goodput.analysis.planned import PlannedCell
 from goodput.analysis.result import AnalysisResult
-from goodput.analysis.schema import GpuColumns, Slo
+from goodput.analysis.schema import CellDocument, GpuColumns, Slo
 from goodput.analysis.tables import BOOL, FLOAT, INT, TEXT, Columns, Row, build, flag_cells
 
 STATE: Columns = {"block": TEXT, "sentinel": BOOL, "state": TEXT, "reason": TEXT, "attempt": INT, "void_attempts": INT}
@@ -116,6 +116,19 @@ ASKED: Columns = {
     "asked_left_out_rows": INT,
 }
 """What was planned, to compare with what the server counted. The fields of `schema.Asked`."""
+START_LOG: Columns = {
+    "weights_seconds": FLOAT,
+    "model_load_seconds": FLOAT,
+    "compile_seconds": FLOAT,
+    "graph_capture_seconds": FLOAT,
+    "graph_capture_gib": FLOAT,
+    "init_engine_seconds": FLOAT,
+    "kv_cache_memory_gib": FLOAT,
+    "kv_cache_tokens": INT,
+    "max_concurrency": FLOAT,
+    "attention_backend": TEXT,
+}
+"""As the server's log says it. The fields of `schema.StartLog`."""
 RUN: Columns = {
     "measured_seconds": FLOAT,
     "started_unix_seconds": FLOAT,
@@ -132,6 +145,8 @@ RUN: Columns = {
     "start_order": INT,
     "start_seconds": FLOAT,
     "compile_cache": TEXT,
+    **START_LOG,
+    "kv_blocks": INT,
     "gpu_uuid": TEXT,
     "node": TEXT,
     "gpu_seconds": FLOAT,
@@ -257,6 +272,13 @@ def _gpu(gpu: GpuColumns | None) -> Row:
     return row | {"gpu_samples": None if gpu is None else gpu.samples, "gpu_throttled": named}
 
 
+def _kv_blocks(document: CellDocument) -> int | None:
+    """As the metrics say it, else the log."""
+    server, log = document.server, document.start.log
+    known = server.kv_blocks if server is not None else None
+    return known if known is not None or log is None else log.kv_blocks
+
+
 def _run(result: AnalysisResult, cell: Cell) -> Row:
     document = cell.document
     window, client, start = document.window, document.client, document.start
@@ -274,6 +296,8 @@ def _run(result: AnalysisResult, cell: Cell) -> Row:
         "start_order": start.order,
         "start_seconds": start.seconds,
         "compile_cache": start.compile_cache,
+        **{column: getattr(start.log, column, None) for column in START_LOG},
+        "kv_blocks": _kv_blocks(document),
         "gpu_uuid": document.provenance.gpu_uuid,
         "node": document.provenance.node,
         "gpu_seconds": gpu_seconds(result.configs[document.key.config], [cell]),

@@ -77,6 +77,7 @@ SERVER: Columns = dict.fromkeys(
     FLOAT,
 )
 START: Columns = {
+    "start_seconds": FLOAT,
     "cold_start_seconds": FLOAT,
     "warm_start_seconds": FLOAT,
     "compile_cache_hit_ratio": FLOAT,

@@ -14,7 +14,7 @@ from goodput.analysis import stats
 from goodput.analysis.cells import Cell
 from goodput.analysis.goodput_table import known, start_cells
 from goodput.analysis.result import AnalysisResult
-from goodput.analysis.schema import Config, Provenance
+from goodput.analysis.schema import Config, Provenance, StartLog
 from goodput.analysis.tables import BOOL, FLOAT, INT, TEXT, Columns, Row, build, flag_cells
 
 PROVENANCE = (
@@ -32,6 +32,8 @@ PROVENANCE = (
     "url",
     "simulated",
     "goodput_version",
+    "engine_commit",
+    "model_content",
 )
 IDS: Columns = {"config": TEXT, "engine": TEXT, "kind": TEXT}
 REST: Columns = {
@@ -44,6 +46,7 @@ REST: Columns = {
     "cells_measured": INT,
     "trials": INT,
     "failure_reasons": TEXT,
+    "start_seconds": FLOAT,
     "cold_start_seconds": FLOAT,
     "warm_start_seconds": FLOAT,
     "compile_cache_hit_ratio": FLOAT,
@@ -51,6 +54,9 @@ REST: Columns = {
     "warmup_seconds": FLOAT,
     "gpu_seconds": FLOAT,
     **dict.fromkeys(PROVENANCE, TEXT),
+    "gpu_memory_gib": FLOAT,
+    "attention_backend": TEXT,
+    "kv_cache_tokens": FLOAT,
     "resolved": TEXT,
     "flags": TEXT,
     "command": TEXT,
@@ -104,7 +110,13 @@ def provenance(cells: Sequence[Cell]) -> Row:
     """What the cells were measured on. Values that differ between cells are all there, joined by ``; ``."""
     found = [cell.document.provenance for cell in cells]
     row: Row = {name: _distinct(getattr(each, name) for each in found) for name in PROVENANCE}
-    return row | {"resolved": _distinct(_resolved(each) for each in found)}
+    logs = [cell.document.start.log or StartLog() for cell in cells]
+    return row | {
+        "gpu_memory_gib": stats.mean(known(each.gpu_memory_gib for each in found)),
+        "attention_backend": _distinct(log.attention_backend for log in logs),
+        "kv_cache_tokens": stats.mean(known(log.kv_cache_tokens for log in logs)),
+        "resolved": _distinct(_resolved(each) for each in found),
+    }
 
 
 def _resolved(each: Provenance) -> str | None:

@@ -163,13 +163,22 @@ def _server(cells: Sequence[Cell]) -> Row:
 
 
 def start_cells(cells: Sequence[Cell]) -> Row:
-    """Of the servers that these cells ran on: a start without a compile cache that was hit is cold."""
+    """Of the servers that these cells ran on.
+
+    Warm: its log says that what another start compiled was loaded. Cold: it compiled anew, or compiles nothing. Where
+    the log says neither, the start counts only among all of them.
+    """
     starts = {(cell.document.key.block, cell.document.attempt): cell.document.start for cell in cells}
-    caches = [start.compile_cache for start in starts.values() if start.compile_cache is not None]
+    caches = [start.compile_cache for start in starts.values()]
+
+    def seconds(*kinds: str | None) -> float | None:
+        return stats.mean(known(start.seconds for start in starts.values() if start.compile_cache in kinds))
+
     return {
-        "cold_start_seconds": stats.mean(known(s.seconds for s in starts.values() if s.compile_cache != "hit")),
-        "warm_start_seconds": stats.mean(known(s.seconds for s in starts.values() if s.compile_cache == "hit")),
-        "compile_cache_hit_ratio": ratio(caches.count("hit"), len(caches)),
+        "start_seconds": seconds("miss", "hit", "unknown", None),
+        "cold_start_seconds": seconds("miss", None),
+        "warm_start_seconds": seconds("hit"),
+        "compile_cache_hit_ratio": ratio(caches.count("hit"), caches.count("hit") + caches.count("miss")),
         "start_order": " ".join(str(start.order) for start in starts.values()) or None,
     }
 

@@ -8,7 +8,7 @@ from it, so the order of the rules matters, not that of the lines.
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import Final
 
 from goodput.operator.observed import Failure
 
@@ -50,9 +50,6 @@ RULES: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
     )
 )
 
-_HIT: Final = re.compile(r"Directly load (AOT compilation|the compiled graph)")
-_MISS: Final = re.compile(r"saved AOT compiled function|torch\.compile took|Compiling a graph for")
-
 
 def classify_log(text: str) -> Failure | None:
     """Why a server ended, with the line that says so; None where its log does not tell."""
@@ -61,13 +58,6 @@ def classify_log(text: str) -> Failure | None:
         if found is not None:
             return Failure(reason, _message(text, found, reason))
     return None
-
-
-def compile_cache(text: str) -> Literal["hit", "miss"] | None:
-    """Whether the server loaded what an earlier one compiled, as its log says it; None where nothing compiles."""
-    if _HIT.search(text):
-        return "hit"
-    return "miss" if _MISS.search(text) else None
 
 
 def last_line(text: str) -> str:

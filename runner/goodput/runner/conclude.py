@@ -135,11 +135,12 @@ def judge(plan: TrialPlan, planned: PlannedLoad, memory: Memory, seen: Seen, rec
 
 def start(plan: TrialPlan, memory: Memory) -> Start:
     """The server start that this trial measures on."""
-    warmup = memory.warmup or Warmup()
+    warmup, log = memory.warmup or Warmup(), plan.server.log
     return Start(
         order=plan.server.order,
         seconds=plan.server.start_seconds,
-        compile_cache=plan.server.compile_cache,
+        compile_cache=log.compile_cache if log is not None else None,
+        log=log,
         warmup_seconds=warmup.seconds,
         warmup_requests=warmup.requests,
         warmup_steady=warmup.steady,
@@ -151,7 +152,7 @@ def _gpu(plan: TrialPlan, memory: Memory, cell: CellSpool, records: CellRecords 
     if plan.server.gpu_metrics_url is None:
         return None
     window = None if records is None else (records.monotonic_opened, records.monotonic_closed)
-    known = plan.server.gpu_uuid or (memory.provenance.gpu_uuid if memory.provenance is not None else None)
+    known = memory.provenance.gpu_uuid if memory.provenance is not None else None
     uuids = frozenset(known.replace(",", " ").split()) if known else frozenset()
     return gpu_columns(documents(cell.gpu, GpuSample), window, uuids)
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from goodput.analysis.schema import Config, Document, Endpoint, Evidence, Load, Slo, SpecDocument
+from goodput.analysis.schema import Config, Document, Endpoint, Evidence, GpuFacts, Load, Slo, SpecDocument, StartLog
 
 OUTCOME_BYTES = 3500  # the kubelet keeps the last 4,096 bytes of a termination message
 
@@ -23,11 +23,14 @@ class ServerFacts(Document):
     image: str | None = None
     image_digest: str | None = None
     node: str | None = None
-    gpu_uuid: str | None = None
+    pod: str | None = None  # its name
+    gpus: tuple[GpuFacts, ...] = ()  # as far as the driver sees them
     gpu_metrics_url: str | None = None  # of a DCGM exporter on the server's node
     order: int  # k-th server start of the sweep
     start_seconds: float | None = None  # started → Ready
-    compile_cache: Literal["hit", "miss"] | None = None  # as the log says it
+    log: StartLog | None = None  # what the server's log says of its start
+    model_revision: str | None = None  # commit of the snapshot in this machine's cache of the model hub
+    model_content: str | None = None  # hash over a local folder's config, weights index and safetensors headers
     api_key_env: str | None = None  # name of the variable that holds the key
     ca_file: str | None = None  # PEM of the only authorities to trust; None: the system's store
     expects: dict[str, str] = Field(default_factory=dict)  # flags that must be resolved as asked

@@ -31,7 +31,11 @@ _SECTIONS: dict[str, frozenset[str] | None] = {
     ),
 }
 #: Flags whose config field has another name.
-_FIELD_OF_FLAG = {"kv_cache_dtype": "cache_dtype", "scheduling_policy": "policy"}
+_FIELD_OF_FLAG = {
+    "attention_config.backend": "attention_backend",
+    "kv_cache_dtype": "cache_dtype",
+    "scheduling_policy": "policy",
+}
 _OPEN = frozenset({"auto", "none", "", "-1"})
 _SAME = {"half": "float16", "float": "float32"}
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
+import re
 from typing import Any
 
-from goodput.analysis.schema import Provenance
-from goodput.runner.contract import TrialPlan
-from goodput.runner.errors import ServerMismatchError
-from goodput.runner.resolved import mismatches, resolved_config
+import httpx
+
+from goodput.analysis.schema import GpuFacts, Provenance
+from goodput.runner.contract import ServerFacts, TrialPlan
+from goodput.runner.errors import ServerGoneError, ServerMismatchError
+from goodput.runner.gpu import TIMEOUT_SECONDS
+from goodput.runner.gpuinfo import gpus_of_pod
+from goodput.runner.page import get_page
+from goodput.runner.provenance import provenance, resolved_of, snapshot_of
+from goodput.runner.resolved import mismatches
 from goodput.runner.server import Server
 
 
@@ -26,51 +31,29 @@ def verify(server: Server, plan: TrialPlan) -> Provenance:
     server.healthy()
     models = server.models()
     info = server.info()
-    resolved = resolved_config(info)
-    revision = resolved.get("revision")
+    resolved = resolved_of(info, plan.server.log)
     faults = [
         *_model_faults(models, plan),
-        *_revision_faults(revision, plan.model_revision),
+        *_revision_faults(resolved.get("revision"), snapshot_of(info, plan), plan.model_revision),
         *mismatches(plan.server.expects, resolved),
     ]
     if faults:
         raise ServerMismatchError("; ".join(faults))
-    provenance = provenance_of(plan, server.version(), info, resolved)
+    found = provenance(server.version(), info, resolved, plan, _gpus(plan.server))
     server.complete(plan.endpoint, "Hello")
-    return provenance
+    return found
 
 
-def provenance_of(
-    plan: TrialPlan, engine_version: str | None, info: Mapping[str, Any] | None, resolved: dict[str, str]
-) -> Provenance:
-    """What is known of the server: from the plan, ``/version`` and ``/server_info``."""
-    environment = (info or {}).get("system_env")
-    system: Mapping[str, Any] = environment if isinstance(environment, Mapping) else {}
-    facts = plan.server
-    return Provenance(
-        engine_version=engine_version,
-        model=plan.model,
-        model_revision=resolved.get("revision") or plan.model_revision,
-        image=facts.image,
-        image_digest=facts.image_digest,
-        torch=_text(system, "torch_version"),
-        cuda=_text(system, "cuda_runtime_version") or _text(system, "cuda_compiled_version"),
-        driver=_text(system, "nvidia_driver_version"),
-        gpu=_text(system, "nvidia_gpu_models"),
-        gpu_uuid=facts.gpu_uuid,
-        node=facts.node,
-        url=facts.url if facts.external else None,
-        resolved=resolved,
-        goodput_version=goodput_version(),
-    )
-
-
-def goodput_version() -> str | None:
-    """Version of this distribution; None where it runs from a tree that is not installed."""
+def _gpus(facts: ServerFacts) -> tuple[GpuFacts, ...]:
+    """The server's GPUs: as the driver saw them, else as the exporter of its node says. Nice to have."""
+    if facts.gpus or facts.gpu_metrics_url is None:
+        return facts.gpus
     try:
-        return version("goodput")
-    except PackageNotFoundError:
-        return None
+        with httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False) as client:
+            page = get_page(client, facts.gpu_metrics_url, timeout_seconds=TIMEOUT_SECONDS)
+    except (ServerGoneError, httpx.InvalidURL, ValueError):
+        return ()
+    return gpus_of_pod(page.text, facts.pod) if page.problem is None else ()
 
 
 def _model_faults(models: list[dict[str, Any]] | None, plan: TrialPlan) -> list[str]:
@@ -80,12 +63,10 @@ def _model_faults(models: list[dict[str, Any]] | None, plan: TrialPlan) -> list[
     return [f"it serves {', '.join(served)}, not {plan.served_model}"]
 
 
-def _revision_faults(actual: str | None, planned: str | None) -> list[str]:
-    if actual is None or planned is None or actual == planned:
+def _revision_faults(actual: str | None, snapshot: str | None, planned: str | None) -> list[str]:
+    """A commit that was asked for must be the one that was loaded; a branch or tag is only compared by name."""
+    if planned is None:
         return []
-    return [f"its model revision is {actual}, not {planned}"]
-
-
-def _text(document: Mapping[str, Any], key: str) -> str | None:
-    value = document.get(key)
-    return value.strip() if isinstance(value, str) and value.strip() else None
+    if snapshot is not None and re.fullmatch("[0-9a-f]{40}", planned) and snapshot != planned:
+        return [f"its model snapshot is {snapshot}, not {planned}"]
+    return [f"its model revision is {actual}, not {planned}"] if actual is not None and actual != planned else []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput.operator.classify import RULES, classify_log, compile_cache, last_line
+from goodput.operator.classify import RULES, classify_log, last_line
 from goodput.operator.reasons import REASONS
 
 LOGS = Path(__file__).parents[2] / "data" / "vllm_logs"
@@ -93,12 +93,6 @@ def test_a_pydantic_error_keeps_the_rule_that_was_broken() -> None:
     assert failure is not None
     assert failure.reason == "InvalidServerArgs"
     assert "max_num_batched_tokens (64) must be greater" in failure.message
-
-
-def test_compile_cache_is_what_the_log_says() -> None:
-    assert compile_cache(captured("compiled_first200")) == "miss"
-    assert compile_cache(captured("eager_first200")) is None
-    assert compile_cache("INFO [x] Directly load AOT compilation from path /cache/x") == "hit"
 
 
 def test_every_rule_gives_a_reason_of_the_table() -> None:

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from goodput.operator import actions
 from goodput.operator.actions import Action
-from goodput.operator.classify import compile_cache
 from goodput.operator.cluster import bodies, memory, names
 from goodput.operator.cluster.bodies import Body
 from goodput.operator.cluster.errors import ApiError
@@ -17,6 +16,7 @@ from goodput.operator.cluster.names import Owner
 from goodput.operator.cluster.observe import Children
 from goodput.operator.cluster.save_logs import save_logs
 from goodput.operator.observed import Observed
+from goodput.operator.serverlog import parse_log
 from goodput.operator.sweep import Sweep, TrialId
 from goodput.operator.trialplan import results_target, trial_plan
 from goodput.runner.contract import CanaryInput, ServerFacts
@@ -120,20 +120,20 @@ class Executor:
         engine = sweep.engines[sweep.by_id[trial.config].engine]
         if engine.external is not None:
             return runner.external_facts(engine.external, found.url, seen.memory.order)
-        cache = None
+        log, pod = None, next((one for one in children.pods if bodies.uid(one) == found.pod_uid), None)
         if sweep.by_id[trial.config].kind == "vllm":
-            pod = next((one for one in children.pods if bodies.uid(one) == found.pod_uid), None)
-            cache = compile_cache(await self._api.log(pod, names.SERVER) or "") if pod is not None else None
+            log = parse_log(await self._api.log(pod, names.SERVER) or "") if pod is not None else None
         both = found.ready is not None and found.running is not None
         return ServerFacts(
             url=found.url,
+            pod=None if pod is None else str(bodies.meta(pod).get("name")),
             pod_uid=found.pod_uid,
             image=found.image,
             image_digest=found.image_digest,
             node=found.node,
             order=seen.memory.order,
             start_seconds=(found.ready or 0.0) - (found.running or 0.0) if both else None,
-            compile_cache=cache,
+            log=log,
         )
 
     async def _start_analysis(self, sweep: Sweep, owner: Owner, action: actions.StartAnalysis) -> None:

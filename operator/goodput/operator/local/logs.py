@@ -9,6 +9,7 @@ import sys
 
 from goodput.operator.cluster.logs import RUNNER_LOG, SERVER_LOG, TARGET, packed, scrub
 from goodput.operator.local import layout
+from goodput.operator.local.gpus import gpus
 from goodput.operator.local.layout import Layout
 from goodput.operator.sweep import TrialId
 
@@ -35,6 +36,11 @@ def drop(folders: Layout, trial: TrialId) -> None:
     shutil.rmtree(folders.pack(trial), ignore_errors=True)
 
 
-def _machine() -> dict[str, str]:
-    """What stands for the pods' descriptions on one machine."""
-    return {"platform": platform.platform(), "machine": platform.machine(), "python": sys.version.split()[0]}
+def _machine() -> dict[str, object]:
+    """What stands for the pods' descriptions on one machine. ``gpus`` is empty where there are none to be seen."""
+    return {
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "python": sys.version.split()[0],
+        "gpus": [gpu.facts.model_dump() for gpu in gpus()],
+    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import shutil
 import time
 from collections.abc import Mapping
@@ -13,10 +12,10 @@ import httpx
 
 from goodput.operator import actions as do
 from goodput.operator.actions import Action
-from goodput.operator.classify import compile_cache
 from goodput.operator.local import commands, external, layout, logs, memories, tasks
 from goodput.operator.local.errors import StartError
 from goodput.operator.local.external import ExternalServer
+from goodput.operator.local.facts import own_facts
 from goodput.operator.local.layout import Layout
 from goodput.operator.local.processes import start
 from goodput.operator.local.runners import LocalRunner
@@ -180,13 +179,7 @@ class World:
         if isinstance(server, ExternalServer):
             facts = self._facts(trial, server.url)
         else:
-            facts = ServerFacts(
-                url=server.url,
-                node=platform.node() or None,
-                order=self.memories[trial].order,
-                start_seconds=None if server.ready is None else server.ready - server.since,
-                compile_cache=compile_cache(layout.read_text(folder.server_log)),
-            )
+            facts = own_facts(self.sweep, trial, folder, server, self.memories[trial].order)
         layout.write(folder.plan, trial_plan(self.sweep, trial, facts).to_json())
         now = time.time()
         try:
