@@ -321,6 +321,10 @@ class RequestTally(Document):
     other: int  # sent, and ended in any other way: closed by the client, refused, broken
 
 
+PrefixReset = Literal["verified", "said"]
+"""``verified``: a text that was in the prefix cache was not after the reset. ``said``: the server says so, no more."""
+
+
 class ServerColumns(Document):
     """Server side of a cell. Counters: deltas between the idle snapshots; gauges: samples inside the window."""
 
@@ -333,6 +337,7 @@ class ServerColumns(Document):
     generation_tokens: float | None = None
     prefix_queries: float | None = None
     prefix_hits: float | None = None
+    prefix_reset: PrefixReset | None = None  # before the cell; None: it was not, or nobody knows
     requests_finished: dict[str, float] | None = None  # by finished_reason
     requests_client: RequestTally | None = None
     counts_agree: bool | None = None  # server and client saw the same number of requests

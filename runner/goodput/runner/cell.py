@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from goodput.analysis.schema import PrefixReset
 from goodput.runner.contract import PlannedLoad, TrialPlan
 from goodput.runner.errors import (
     CacheNotResetError,
@@ -22,11 +23,12 @@ from goodput.runner.errors import (
 )
 from goodput.runner.gpu import INTERVAL_SECONDS as GPU_SECONDS
 from goodput.runner.gpu import GpuReader
-from goodput.runner.idle import DEADLINE_SECONDS, GAP_SECONDS, wait_idle
+from goodput.runner.idle import DEADLINE_SECONDS, wait_idle
 from goodput.runner.load.cpus import available_cpus
 from goodput.runner.load.errors import LoadError
 from goodput.runner.load.run import CellRecords, LoadRun, Target
 from goodput.runner.load.workers import workers
+from goodput.runner.reset import Resetter
 from goodput.runner.running import Progress, Running
 from goodput.runner.scrape import Scraper
 from goodput.runner.server import Server
@@ -76,6 +78,11 @@ class Bench:
         """The server's metrics now."""
         return read(self.server.metrics)
 
+    @property
+    def resetter(self) -> Resetter:
+        """Empties its prefix cache."""
+        return Resetter(self.server, self.plan, self.snapshot, self.stop, self.idle_seconds)
+
 
 def measure(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> tuple[CellRecords | None, RunnerError | None]:
     """Run one cell up to its closing snapshot in the spool.
@@ -109,38 +116,19 @@ def measure(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> tuple[CellRe
 
 def _ready(bench: Bench) -> Opening:
     """Empty prefix cache, nothing running, nothing waiting."""
-    warnings = _fresh_cache(bench)
+    verdict, warnings = _fresh_cache(bench)
     snapshot = wait_idle(bench.snapshot, bench.stop, deadline_seconds=bench.idle_seconds)
     expected = bench.server_start_time
     if expected is not None and snapshot.start_time is not None and snapshot.start_time != expected:
         raise ServerRestartedError(f"the server's process started at {snapshot.start_time:.3f}, not {expected:.3f}")
-    return Opening(snapshot=snapshot, warnings=warnings)
+    return Opening(snapshot=snapshot, prefix_reset=verdict, warnings=warnings)
 
 
-def _fresh_cache(bench: Bench) -> tuple[str, ...]:
+def _fresh_cache(bench: Bench) -> tuple[PrefixReset | None, tuple[str, ...]]:
     """Reset the prefix cache, or say why not."""
     if bench.plan.server.external:
-        return (EXTERNAL_CACHE,)
-    return (NO_CACHE,) if bench.plan.config.kind == "transformers" else _reset(bench)
-
-
-def _reset(bench: Bench) -> tuple[str, ...]:
-    """Reset the prefix cache; a server that is busy refuses, or answers late: ask until it agrees."""
-    deadline = time.monotonic() + bench.idle_seconds
-    while True:
-        try:
-            done = bench.server.reset_prefix_cache()
-        except ServerGoneError as error:
-            if not error.slow:
-                raise
-            done = False
-        if done:
-            return ()
-        if done is None:
-            return ("the server does not confirm prefix cache resets; fresh prompts and the hit rate vouch for it",)
-        if time.monotonic() >= deadline:
-            raise CacheNotResetError(f"the prefix cache was not reset within {bench.idle_seconds:g} s")
-        bench.stop.pause(GAP_SECONDS)
+        return None, (EXTERNAL_CACHE,)
+    return (None, (NO_CACHE,)) if bench.plan.config.kind == "transformers" else bench.resetter.reset()
 
 
 def _load(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> LoadRun:

@@ -99,7 +99,7 @@ def judge(plan: TrialPlan, planned: PlannedLoad, memory: Memory, seen: Seen, rec
     if opening is not None:
         window = None if records is None else (records.monotonic_opened, records.monotonic_closed)
         server = server_columns(opening.snapshot, closing.snapshot, scraped, window, interval_seconds=INTERVAL_SECONDS)
-        server = _compared(server, records)
+        server = _compared(server, records).model_copy(update={"prefix_reset": opening.prefix_reset})
     outcomes = {} if records is None else _outcomes(records.requests)
     facts = None if opening is None or records is None else _facts(plan, planned, opening, closing, records)
     asked = Asked() if records is None else asked_of(records, server)

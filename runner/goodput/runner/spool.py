@@ -16,7 +16,7 @@ import shutil
 from pathlib import Path
 from typing import TypeVar
 
-from goodput.analysis.schema import CellOutcome, Commit, Document, Provenance
+from goodput.analysis.schema import CellOutcome, Commit, Document, PrefixReset, Provenance
 from goodput.runner.contract import TrialPlan
 from goodput.runner.errors import PlanError
 from goodput.runner.snapshot import Snapshot
@@ -48,6 +48,7 @@ class Opening(Document):
     """The server is idle, with an empty prefix cache as far as it says: the load may start."""
 
     snapshot: Snapshot
+    prefix_reset: PrefixReset | None = None
     warnings: tuple[str, ...] = ()
 
 

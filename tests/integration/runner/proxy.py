@@ -20,6 +20,7 @@ class Proxy:
         body: makes the bytes of other answers.
         slow_when: `/metrics` takes ``slow_seconds`` for such a page.
         refuse_reset: the prefix cache is never reset.
+        lie_about_resets: it says that the prefix cache was reset, and it was not.
         slow_resets: so many times more the server is too busy to answer to a reset for ``slow_seconds``.
     """
 
@@ -29,6 +30,7 @@ class Proxy:
         self.slow_when: Callable[[str], bool] = lambda _: False
         self.slow_seconds = 3.0
         self.refuse_reset = False
+        self.lie_about_resets = False
         self.slow_resets = 0
         self.url = ""
         self._target = url
@@ -67,6 +69,8 @@ class Proxy:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         if self.refuse_reset and request.path == "/reset_prefix_cache":
             return web.json_response({"success": False})
+        if self.lie_about_resets and request.path == "/reset_prefix_cache":
+            return web.json_response({"success": True})
         if self.slow_resets and request.path == "/reset_prefix_cache":
             self.slow_resets -= 1
             await asyncio.sleep(self.slow_seconds)
@@ -105,5 +109,5 @@ def busy(page: str) -> bool:
 
 
 def worked(page: str) -> bool:
-    """It has served requests, and is idle again."""
-    return not busy(page) and value(page, "vllm:generation_tokens_total") > 0
+    """It has served requests of more than one token (which only measured ones have), and is idle again."""
+    return not busy(page) and value(page, "vllm:generation_tokens_total") > 2

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 from tests.integration.runner.proxy import Proxy, busy, changed, value, worked
 
@@ -125,6 +126,7 @@ def test_a_clean_cell_has_no_reason_and_no_warning(proxy: Proxy, cell: MakeCell)
     assert (document.outcome, document.reason, document.warnings) == ("valid", None, ())
     assert document.server is not None
     assert document.server.counts_agree
+    assert document.server.prefix_reset == "verified"
 
 
 def restarted(page: str) -> str:
@@ -136,7 +138,8 @@ def counter_back(page: str) -> str:
 
 
 def hits(page: str) -> str:
-    return changed(page, "vllm:prefix_cache_hits_total", value(page, "vllm:prefix_cache_queries_total") / 2)
+    half = value(page, "vllm:prefix_cache_queries_total") / 2
+    return changed(page, "vllm:prefix_cache_hits_total", half) if worked(page) else page
 
 
 @pytest.mark.parametrize(
@@ -162,6 +165,42 @@ def test_what_the_servers_metrics_say_voids_the_cell(
 def test_a_cache_that_is_not_reset(proxy: Proxy, cell: MakeCell) -> None:
     proxy.refuse_reset = True
     assert cell(proxy.url, TWO, idle=1.0).run().reason == "CacheNotReset"
+
+
+def test_a_cache_that_only_says_that_it_was_reset(proxy: Proxy, cell: MakeCell) -> None:
+    proxy.lie_about_resets = True
+    document = cell(proxy.url, TWO).run()
+    assert (document.outcome, document.reason) == ("void", "CacheNotReset")
+    assert document.message is not None
+    assert "tokens were still in the cache" in document.message
+
+
+def test_a_cache_whose_hits_are_not_counted_is_taken_at_its_word(proxy: Proxy, cell: MakeCell) -> None:
+    proxy.metrics = lambda page: page.replace("vllm:prefix_cache_", "some:prefix_cache_")
+    document = cell(proxy.url, TWO).run()
+    assert document.outcome == "valid"
+    assert document.server is not None
+    assert document.server.prefix_reset == "said"
+    assert any("counters do not show" in text for text in document.warnings)
+
+
+def test_a_server_that_is_ended_while_it_answers_leaves_no_stream_open_and_no_success(
+    engine: Engine, cell: MakeCell, wait: Wait
+) -> None:
+    """SIGTERM without a time to drain, in the middle of the streams, as vLLM's default is."""
+    long = TWO.model_copy(update={"output_tokens": 1800, "window_seconds": 60.0})
+    running = cell(engine.url, long, lead_in=0.0, drain=600.0)
+    with ThreadPoolExecutor(1) as pool:
+        document = pool.submit(running.run)
+        wait(lambda: value(httpx.get(f"{engine.url}/metrics").text, "vllm:num_requests_running") == 2)
+        engine.process.send_signal(signal.SIGTERM)
+        found = document.result()
+    assert engine.process.wait(60) == 0
+    assert (found.outcome, found.reason) == ("void", "ServerGone")
+    assert running.records is not None
+    outcomes = running.records.requests["outcome"].to_pylist()
+    assert len(outcomes) >= 2
+    assert "completed" not in outcomes
 
 
 def test_a_busy_server_is_asked_again_to_reset_its_cache(proxy: Proxy, cell: MakeCell) -> None:
