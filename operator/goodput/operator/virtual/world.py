@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from goodput.analysis.errors import AnalysisError
-from goodput.analysis.schema import AnalysisAnswer
+from goodput.analysis.schema import AnalysisAnswer, StartLog
 from goodput.analysis.store import StoreError
 from goodput.operator import actions as do
 from goodput.operator.actions import Action
@@ -124,7 +124,7 @@ class VirtualWorld:
             url=URL,
             order=self._memories[trial].order,
             start_seconds=round(server.ready - server.since, 9),
-            compile_cache=None if compiles is None else "miss" if compiles else "hit",
+            log=None if compiles is None else StartLog(compile_cache="miss" if compiles else "hit"),
         )
         plan = trial_plan(self.sweep, trial, facts)
         plan = plan.model_copy(

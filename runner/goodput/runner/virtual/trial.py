@@ -13,11 +13,11 @@ from goodput.runner.errors import CacheNotResetError, NotIdleError, ServerMismat
 from goodput.runner.idle import DEADLINE_SECONDS, GAP_SECONDS
 from goodput.runner.load.cell import CellRecords
 from goodput.runner.load.errors import LoadError
+from goodput.runner.provenance import provenance
 from goodput.runner.resolved import mismatches, resolved_config
 from goodput.runner.snapshot import Snapshot
 from goodput.runner.spool import Closing, Memory, Opening
 from goodput.runner.tokens import vocabulary
-from goodput.runner.verify import provenance_of
 from goodput.runner.virtual.cell import VirtualCell
 from goodput.runner.virtual.engine import NANOSECONDS, Engine, pass_time, sample, snapshot
 from goodput.runner.virtual.warmup import warm_up
@@ -61,7 +61,7 @@ def _verified(plan: TrialPlan, engine: Engine, simulated: str) -> Provenance:
     faults = mismatches(plan.server.expects, resolved)
     if faults:
         raise ServerMismatchError("; ".join(faults))
-    return provenance_of(plan, engine.version, info, resolved).model_copy(update={"simulated": simulated})
+    return provenance(engine.version, info, resolved, plan, ()).model_copy(update={"simulated": simulated})
 
 
 def _with_dataset(memory: Memory, dataset: Dataset | None) -> Memory:
