@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.client.about import about
+from bench.client.closed import SERVER_CPU
 from bench.client.events import STREAMS, compare
 from bench.client.lateness import lateness
-from bench.client.measure import SERVER_CPU, Bench
+from bench.client.measure import Bench
 from bench.client.results import ClientResults, Results
 from bench.client.table import markdown
 from bench.peers.clients import NAMES, find

@@ -20,17 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.client.bare import PROMPT_TOKENS, TOKENS, bare
+from bench.client.closed import SERVER_CPU, begin, closed_loop, finish
 from bench.client.meter import CLIENT_CPU
 
-from goodput.analysis.schema import Load
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.ceiling import sink
 from goodput.runner.load.collect import collect
 from goodput.runner.load.job import End
-from goodput.runner.load.prompts import RandomIds
-from goodput.runner.load.run import LoadRun, Target
 
-SERVER_CPU = 0
 STREAMS = (64, 512, 1500)
 HOT_LIMIT = 1.5  # times bare
 WHOLE_LIMIT = 3.0
@@ -49,36 +46,26 @@ class Costs:
 
 def compare(streams: int, seconds: float, rounds: int) -> Costs:
     """One row of the table."""
-    load = Load(
-        prompt_tokens=PROMPT_TOKENS,
-        output_tokens=TOKENS,
-        arrival="closed",
-        concurrency=streams,
-        window_seconds=seconds,
-    )
+    plan = closed_loop(streams, seconds, prompt_tokens=PROMPT_TOKENS, output_tokens=TOKENS)
     tick = 0.025 if streams <= 64 else 0.05
     bares, hots, wholes, spools = [], [], [], []
     for _ in range(rounds):
         with sink(tick, SERVER_CPU) as port:
             bares.append(bare(port, streams, seconds, CLIENT_CPU).micros)
         with sink(tick, SERVER_CPU) as port:
-            hot, parsing, spool_bytes = _ours(port, load)
+            hot, parsing, spool_bytes = _ours(port, plan)
         hots.append(hot)
         wholes.append(hot + parsing)
         spools.append(spool_bytes)
     return Costs(streams, min(bares), min(hots), min(wholes), spools[-1])
 
 
-def _ours(port: int, load: Load) -> tuple[float, float, float]:
+def _ours(port: int, plan: PlannedLoad) -> tuple[float, float, float]:
     """The load client: microseconds per event of the hot path and of parsing, bytes of spool per event."""
-    plan = PlannedLoad(load=load, seed=1, lead_in_seconds=0.5, drain_seconds=20)
-    target = Target.of(f"http://127.0.0.1:{port}", "sink", "completions")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        run = LoadRun(plan, target, RandomIds(range(1000, 30_000), 1), folder, cpus=[CLIENT_CPU])
-        run.start()
-        if not run.wait((load.window_seconds or 0) + 60):
-            raise SystemExit("the cell does not end")
+        run = begin(plan, f"http://127.0.0.1:{port}", "sink", folder)
+        finish(run, (plan.load.window_seconds or 0) + 60)
         events = run.collect().client.events
         cpu = time.process_time()
         collect(folder)  # again: the first one also imports and warms up

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from bench.client.meter import CLIENT_CPU
+from bench.client.closed import begin, finish
 from bench.client.truth import served
 from bench.golden.process import golden
 from bench.golden.script import Case, Script, Stream
@@ -17,8 +17,6 @@ from goodput.analysis.schema import Load
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.cell import CellNote
 from goodput.runner.load.job import CELL
-from goodput.runner.load.prompts import RandomIds
-from goodput.runner.load.run import LoadRun, Target
 
 RATE = 200.0
 
@@ -45,11 +43,8 @@ def lateness(seconds: float, server_cpu: int, *, fifo: bool) -> Lateness:
     script = Script(default=Case("stream", Stream(ttft=0.05, gap=0.05)))
     with tempfile.TemporaryDirectory() as name, golden(script, cpu=server_cpu, fifo=fifo) as server:
         folder = Path(name)
-        target = Target.of(server.url, MODEL, "completions")
-        run = LoadRun(plan, target, RandomIds(range(1000, 30_000), 1), folder, cpus=[CLIENT_CPU])
-        run.start()
-        if not run.wait(seconds + 60):
-            raise SystemExit("the cell does not end")
+        run = begin(plan, server.url, MODEL, folder)
+        finish(run, seconds + 60)
         table = run.collect().requests
         start = CellNote.model_validate_json((folder / CELL).read_bytes()).start_monotonic_ns / 1e9
         arrived = np.array([row.arrived for row in served(server.truth())])

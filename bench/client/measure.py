@@ -6,6 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.client.closed import SERVER_CPU
 from bench.client.meter import Spent, run
 from bench.client.score import Honesty, Timing, held, honesty, timing
 from bench.client.truth import Served, match, served
@@ -14,7 +15,6 @@ from bench.golden.process import golden
 from bench.golden.script import Case, Script, Stream
 from bench.peers.base import Answer, Client, Task
 
-SERVER_CPU = 0
 TTFT_SECONDS = 0.05
 GAP_SECONDS = 0.05
 TOKENS = 60

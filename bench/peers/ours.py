@@ -18,8 +18,9 @@ from goodput.runner.load import spool
 from goodput.runner.load.cell import CellNote
 from goodput.runner.load.collect import collect
 from goodput.runner.load.job import CELL, End, spool_file
-from goodput.runner.load.parse import Parsed, ResponseParser
+from goodput.runner.load.parse import Parsed
 from goodput.runner.load.prompts import RandomIds
+from goodput.runner.load.responses import Responses
 from goodput.runner.load.run import LoadRun, Target
 
 ROOT = Path(__file__).parents[2]
@@ -73,16 +74,8 @@ def parsed_requests(folder: Path, output_tokens: int) -> Iterator[tuple[int, Par
     end = End.read(folder, 0)
     if end is None:
         raise ValueError("the worker did not come to its end")
-    parsers: dict[int, ResponseParser] = {}
-    for request, kind, stamp, body in spool.read_spool(folder / spool_file(0), end.offset_start_ns):
-        parser = parsers.setdefault(request, ResponseParser(output_tokens))
-        if kind <= spool.READ_USER:
-            parser.read(body, stamp, kernel=kind == spool.READ_KERNEL)
-        elif kind == spool.RETRIED:
-            parser.restart()
-        else:
-            yield request, parser.finish(kind, stamp, body)
-            del parsers[request]
+    records = spool.read_spool(folder / spool_file(0), end.offset_start_ns)
+    yield from Responses(lambda _: output_tokens).take(records)
 
 
 def _gaps(parsed: Parsed) -> tuple[float, ...] | None:

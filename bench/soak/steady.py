@@ -11,15 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
-from bench.client.meter import CLIENT_CPU
+from bench.client.closed import SERVER_CPU, begin, closed_loop
 
-from goodput.analysis.schema import Load
-from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.ceiling import sink
-from goodput.runner.load.prompts import RandomIds
-from goodput.runner.load.run import LoadRun, Target
 
-SERVER_CPU = 0
 TICK_SECONDS = 0.05
 TOKENS = 64
 PROMPT_TOKENS = 64
@@ -69,25 +64,16 @@ class Steady:
 
 def steady(streams: int, seconds: float) -> Steady:
     """A closed loop against the built-in sink, 20 events per second and stream; then its spool is read."""
-    load = Load(
-        prompt_tokens=PROMPT_TOKENS,
-        output_tokens=TOKENS,
-        arrival="closed",
-        concurrency=streams,
-        window_seconds=seconds,
-    )
-    plan = PlannedLoad(load=load, seed=1, lead_in_seconds=1, drain_seconds=30)
+    plan = closed_loop(streams, seconds, prompt_tokens=PROMPT_TOKENS, output_tokens=TOKENS)
     with tempfile.TemporaryDirectory(prefix="goodput-soak-") as name:
         folder = Path(name)
         worker = Memory()
         with sink(TICK_SECONDS, SERVER_CPU) as port:
-            target = Target.of(f"http://127.0.0.1:{port}", "sink", "completions")
-            run = LoadRun(plan, target, RandomIds(range(1000, 30_000), 1), folder, cpus=[CLIENT_CPU])
-            run.start()
+            run = begin(plan, f"http://127.0.0.1:{port}", "sink", folder)
             process = _worker(folder)
-            begin = time.monotonic()
+            began = time.monotonic()
             while not run.wait(_SAMPLE_SECONDS):
-                worker.add(time.monotonic() - begin, process)
+                worker.add(time.monotonic() - began, process)
             run.close()
         collector, printed = _collect(folder)
         events, requests = map(int, printed.split())

@@ -7,19 +7,17 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.client.meter import CLIENT_CPU
+from bench.client.closed import SERVER_CPU, begin, closed_loop, finish
 from bench.soak.replicate import replicate
-from bench.soak.steady import PROMPT_TOKENS, SERVER_CPU, TOKENS
+from bench.soak.steady import PROMPT_TOKENS, TOKENS
 
-from goodput.analysis.schema import Config, Load, Slo
+from goodput.analysis.schema import Config, Slo
 from goodput.analysis.store import open_store
 from goodput.runner.commit import upload
 from goodput.runner.conclude import conclude
 from goodput.runner.contract import PlannedLoad, ResultsTarget, ServerFacts, TrialPlan
 from goodput.runner.load.ceiling import sink
 from goodput.runner.load.collect import collect
-from goodput.runner.load.prompts import RandomIds
-from goodput.runner.load.run import LoadRun, Target
 from goodput.runner.spool import CellSpool, Memory
 
 STREAMS = 500
@@ -44,12 +42,8 @@ def prepare(folder: Path, requests: int) -> int:
     """Record a cell and replicate it until it holds so many completed requests; returns the spool's bytes."""
     plan = _planned()
     with sink(TICK_SECONDS, SERVER_CPU) as port:
-        target = Target.of(f"http://127.0.0.1:{port}", "sink", "completions")
-        ids = RandomIds(range(1000, 30_000), 1)
-        run = LoadRun(plan, target, ids, folder / RECORDED, cpus=[CLIENT_CPU])
-        run.start()
-        if not run.wait(RECORD_SECONDS + 120):
-            raise SystemExit("the cell does not end")
+        run = begin(plan, f"http://127.0.0.1:{port}", "sink", folder / RECORDED)
+        finish(run, RECORD_SECONDS + 120)
         outcomes = run.collect().requests.column("outcome").to_pylist()
     copies = -(-requests // outcomes.count("completed"))
     load = CellSpool(folder / CELL).load
@@ -80,14 +74,7 @@ def measure(folder: Path) -> Volume:
 
 
 def _planned() -> PlannedLoad:
-    load = Load(
-        prompt_tokens=PROMPT_TOKENS,
-        output_tokens=TOKENS,
-        arrival="closed",
-        concurrency=STREAMS,
-        window_seconds=RECORD_SECONDS,
-    )
-    return PlannedLoad(load=load, seed=1, lead_in_seconds=0, drain_seconds=20)
+    return closed_loop(STREAMS, RECORD_SECONDS, prompt_tokens=PROMPT_TOKENS, output_tokens=TOKENS)
 
 
 def _trial(folder: Path) -> TrialPlan:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
+from itertools import accumulate
+from operator import sub
 from typing import Any
 
-from goodput.runner.load.template import CommonRead, Plain, Template
+from goodput.runner.load.template import Common, CommonReads, Plain, Template
 
 LESSONS = 8  # events that are looked at for a template before giving up
 GOOD_FINISHES = frozenset({"length", "stop", "tool_calls", "function_call"})
@@ -25,7 +26,7 @@ class StreamState:
         prompt_tokens: as the latest usage says.
         output_tokens: as the latest usage says.
         continuous: usage came with choices.
-        common: recognises the common read of this stream, once an event has taught it.
+        common: recognises the common reads of this stream, once an event has taught it.
         bare_text: text came without usage, so the rise of the usage does not say when tokens came.
         inconsistent: the usage went down, or the closing usage differs from the continuous one.
         events: events with choices, usage or an error.
@@ -58,7 +59,7 @@ class StreamState:
         self.output_tokens: int | None = None
         self._highest = 0
         self._template: Template | None = None
-        self.common: CommonRead | None = None
+        self.common: CommonReads | None = None
         self._lessons = LESSONS
         self.events = 0
         self.text: list[str] = []
@@ -86,18 +87,19 @@ class StreamState:
             self._learn(data, document, self.text[before:])
         return told
 
-    def take_common(self, found: re.Match[bytes]) -> tuple[int, bool]:
-        """As `take`, for what ``common`` has found. Its text is not kept: with usage nobody has to count it."""
-        text, prompt, output = found.groups()
-        self.events += 1
-        self.prompt_tokens = int(prompt)
-        count = int(output)
-        rise = count - self._highest
-        if rise < 0:
-            return self._rise(count, with_choices=True), bool(text)
-        self.output_tokens = self._highest = count
+    def take_common(self, found: Common) -> list[int]:
+        """As `take`, for what ``common`` has found: the rises. Texts are not kept: with usage nobody has to count."""
+        counts = list(map(int, found.output_tokens))
+        highest = list(accumulate(counts, max, initial=self._highest))
+        rises = list(map(sub, counts, highest))
+        if min(rises) < 0:
+            self.inconsistent = True
+            rises = [max(0, rise) for rise in rises]
+        self._highest, self.output_tokens = highest[-1], counts[-1]
+        self.prompt_tokens = int(found.prompt_tokens[-1])
+        self.events += len(counts)
         self.continuous = True
-        return rise, bool(text)
+        return rises
 
     def _plain(self, plain: Plain) -> tuple[int, bool]:
         self.events += 1
@@ -118,7 +120,7 @@ class StreamState:
         prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
         if isinstance(prompt, int) and isinstance(output, int):
             self._template = Template.learn(data, Plain("".join(words), prompt, output))
-            self.common = None if self._template is None else CommonRead(self._template)
+            self.common = None if self._template is None else CommonReads(self._template)
 
     def _chunk(self, document: dict[str, Any]) -> tuple[int, bool]:
         choices = document.get("choices")

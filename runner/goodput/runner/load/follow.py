@@ -11,14 +11,14 @@ import select
 import sys
 from pathlib import Path
 
-from goodput.runner.load import spool
 from goodput.runner.load.asks import Asks
 from goodput.runner.load.cell import CellNote
 from goodput.runner.load.collect import read_edges
 from goodput.runner.load.job import CELL, FOLLOWED, End, Job, Live, spool_file
 from goodput.runner.load.latencies import Followed, Latencies
-from goodput.runner.load.parse import Parsed, ResponseParser
+from goodput.runner.load.parse import Parsed
 from goodput.runner.load.reader import Edges
+from goodput.runner.load.responses import Responses
 from goodput.runner.load.sentlog import SentTail
 from goodput.runner.load.spool import SpoolTail
 
@@ -41,13 +41,14 @@ class Follower:
     def _begin(self) -> None:
         """From the first byte on."""
         self._latencies = Latencies()
-        self._open: dict[int, ResponseParser] = {}
         self._sent: dict[int, tuple[int, int]] = {}  # request → planned, sent
         self._log = SentTail(self._folder, self._job.processes)
         self._tails = [
-            SpoolTail(self._folder / spool_file(worker), self._live.cells[Live.row(worker) + Live.OFFSET])
-            for worker in range(self._job.processes)
+            (self._tail(worker), Responses(self._asks.output_tokens)) for worker in range(self._job.processes)
         ]
+
+    def _tail(self, worker: int) -> SpoolTail:
+        return SpoolTail(self._folder / spool_file(worker), self._live.cells[Live.row(worker) + Live.OFFSET])
 
     def look(self) -> Followed:
         """Take in what has come since the last look."""
@@ -68,13 +69,15 @@ class Follower:
         return all(End.read(self._folder, worker) is not None for worker in range(self._job.processes))
 
     def _take(self, edges: Edges | None) -> None:
-        for tail in self._tails:
+        for tail, responses in self._tails:
             while records := tail.block():
                 # In this order: whoever has ended in these records is in the log, and the window had its edges.
                 new = self._log.entries()
                 times = zip(new["planned"].tolist(), new["sent"].tolist(), strict=True)
                 self._sent.update(zip(new["request"].tolist(), times, strict=True))
-                self._records(records, edges or self._edges())
+                now = edges or self._edges()
+                for request, parsed in responses.take(records):
+                    self._end(request, parsed, now)
 
     def _edges(self) -> Edges:
         """As far as they are known."""
@@ -86,19 +89,6 @@ class Follower:
         opened = int(cells[Live.OPENED])
         closed = opened + job.window_ns if job.window_ns is not None else int(cells[Live.CLOSED]) or _FOREVER_NS
         return Edges(opened, closed, known=opened > 0)
-
-    def _records(self, records: list[spool.Record], edges: Edges) -> None:
-        for request, kind, stamp, body in records:
-            parser = self._open.get(request)
-            if parser is None:
-                parser = self._open[request] = ResponseParser(self._asks.output_tokens(request))
-            if kind <= spool.READ_USER:
-                parser.read(body, stamp, kernel=kind == spool.READ_KERNEL)
-            elif kind == spool.RETRIED:
-                parser.restart()
-            else:
-                del self._open[request]
-                self._end(request, parser.finish(kind, stamp, body), edges)
 
     def _end(self, request: int, parsed: Parsed, edges: Edges) -> None:
         planned_ns, sent_ns = self._sent.pop(request)

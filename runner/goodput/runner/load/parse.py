@@ -16,11 +16,12 @@ from goodput.runner.load.chunks import ChunkDecoder
 from goodput.runner.load.events import GOOD_FINISHES, StreamState
 from goodput.runner.load.http_head import HEAD_END, MAX_HEAD_BYTES, Head, HeadError, parse_head
 from goodput.runner.load.sse import Event, SseDecoder
-from goodput.runner.load.template import CommonRead
+from goodput.runner.load.template import Common, CommonReads
 from goodput.runner.load.tls import TLS_CUT, TLS_FAILED
 from goodput.runner.load.tokens import Arrived, Gaps
 
 CountTokens = Callable[[str], int]
+WAITING = 64  # reads of one response that are parsed at once, at most: some 20 kB
 _EVENT_STREAM = "text/event-stream"
 _PLAIN = frozenset({"", "identity"})
 _CONNECT_REASONS = {
@@ -77,7 +78,8 @@ class ResponseParser:
 
     __slots__ = (
         "_asked", "_by_rise", "_by_text", "_chunks", "_common", "_count_tokens", "_extra", "_framing_error", "_head",
-        "_head_bytes", "_kernel", "_left", "_sse", "_stamp", "_state", "_wrong",
+        "_head_bytes", "_kernel", "_left", "_sse", "_stamp", "_state", "_waiting", "_waiting_kernel",
+        "_waiting_stamps", "_wrong",
     )  # fmt: skip
 
     def __init__(self, output_tokens: int, count_tokens: CountTokens | None = None) -> None:
@@ -99,24 +101,46 @@ class ResponseParser:
         self._framing_error: str | None = None
         self._extra = False
         self._wrong = False
-        self._common: CommonRead | None = None  # where the next byte begins a chunk and an event
+        self._common: CommonReads | None = None  # where the next byte begins a chunk and an event
+        self._waiting: list[bytes] = []  # reads that may be common ones
+        self._waiting_stamps: list[int] = []
+        self._waiting_kernel = True
 
     def read(self, data: bytes, stamp: int, *, kernel: bool) -> None:
-        """One read of the response."""
-        self._stamp = stamp
-        found = None if self._common is None else self._common.match(data)
-        if found is None:
-            self._read(data, kernel=kernel)
-            return
-        rise, text = self._state.take_common(found)
-        if rise:
-            self._by_rise.single(stamp, rise)
-        if text:
-            self._by_text.single(stamp, 1)
-        if not kernel and (rise or text):
-            self._kernel = False
+        """One read of the response. Where the next one may be a common one, they are kept and parsed together."""
+        if self._waiting and (kernel != self._waiting_kernel or len(self._waiting) == WAITING):
+            self._parse_waiting()
+        if self._common is None:
+            self._read(data, stamp, kernel=kernel)
+        else:
+            self._waiting.append(data)
+            self._waiting_stamps.append(stamp)
+            self._waiting_kernel = kernel
 
-    def _read(self, data: bytes, *, kernel: bool) -> None:
+    def _parse_waiting(self) -> None:
+        """Parse what was kept: as many reads at once as have the common form, the one behind them by itself."""
+        reads, stamps, kernel, at = self._waiting, self._waiting_stamps, self._waiting_kernel, 0
+        while at < len(reads):
+            if self._common is not None:
+                at += self._take_common(self._common.match(reads[at:]), stamps[at:], kernel=kernel)
+            if at < len(reads):
+                self._read(reads[at], stamps[at], kernel=kernel)
+                at += 1
+        self._waiting, self._waiting_stamps = [], []
+
+    def _take_common(self, found: Common, stamps: list[int], *, kernel: bool) -> int:
+        """How many reads that were."""
+        count = len(found.texts)
+        if count:
+            rises, texts = self._state.take_common(found), [1 if text else 0 for text in found.texts]
+            self._by_rise.singles(stamps[:count], rises)
+            self._by_text.singles(stamps[:count], texts)
+            self._stamp = stamps[count - 1]
+            self._kernel = self._kernel and (kernel or not (any(rises) or any(texts)))
+        return count
+
+    def _read(self, data: bytes, stamp: int, *, kernel: bool) -> None:
+        self._stamp = stamp
         self._by_rise.next_read()
         self._by_text.next_read()
         tokens = self._by_rise.total + self._by_text.total
@@ -181,6 +205,7 @@ class ResponseParser:
 
     def finish(self, kind: int, stamp: int, body: bytes) -> Parsed:
         """The request has ended with this spool record."""
+        self._parse_waiting()
         if self._head is not None and not self._wrong and self._whole(kind):
             self._events(self._sse.flush())
         arrived, source, total = self._tokens()

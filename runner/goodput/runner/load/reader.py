@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from goodput.runner.load import spool
 from goodput.runner.load.errors import SpoolError
-from goodput.runner.load.parse import CountTokens, Parsed, ResponseParser
+from goodput.runner.load.parse import CountTokens, Parsed
 from goodput.runner.load.records import GapHistogram, RequestRecord, Rows
+from goodput.runner.load.responses import Responses
 
 Sent = NDArray[np.void]
 
@@ -83,21 +84,12 @@ class Reader:
 
     def read(self, path: Path, clock_offset_ns: int, count_tokens: CountTokens | None) -> None:
         """One worker's spool."""
-        open_: dict[int, ResponseParser] = {}
-        for request, kind, stamp, body in spool.read_spool(path, clock_offset_ns):
-            parser = open_.get(request)
-            if parser is None:
-                parser = open_[request] = ResponseParser(self._asks.output_tokens(request), count_tokens)
-            if kind <= spool.READ_USER:
-                self._recorder.totals.reads += 1
-                parser.read(body, stamp, kernel=kind == spool.READ_KERNEL)
-            elif kind == spool.RETRIED:
-                parser.restart()
-            else:
-                del open_[request]
-                self._recorder.add(request, *self._taken[request], parser.finish(kind, stamp, body))
-        if open_:
-            raise SpoolError(f"{path.name}: {len(open_)} requests have no end")
+        responses = Responses(self._asks.output_tokens, count_tokens)
+        for request, parsed in responses.take(spool.read_spool(path, clock_offset_ns)):
+            self._recorder.add(request, *self._taken[request], parsed)
+        self._recorder.totals.reads += responses.reads
+        if responses.open:
+            raise SpoolError(f"{path.name}: {len(responses.open)} requests have no end")
 
 
 class Recorder:

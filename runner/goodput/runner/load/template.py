@@ -8,6 +8,7 @@ reading a spool. Whatever differs in any other byte is not this template's to ju
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,6 +16,12 @@ from goodput.runner.load.chunks import chunk_size
 
 _TEXT = re.compile(rb'"(?:text|content)":"')
 _WORDS = rb"[ !#-\[\]-~]*"  # printable ASCII without escapes
+_UTF8 = (
+    rb"[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]"
+    rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}"
+)  # RFC 3629 §4, without ASCII
+_ESCAPES = rb'\\["\\/bfnrt]|\\u[0-9A-Fa-f]{4}'  # RFC 8259 §7
+_STRING = rb"(?:[ !#-\[\]-~]++|" + _ESCAPES + rb"|" + _UTF8 + rb")*+"  # of any text
 _PLAIN = re.compile(_WORDS + rb'"')
 _USAGE = b'"usage":{"prompt_tokens":'
 _NUMBERS = rb'(0|[1-9][0-9]{0,8}),"total_tokens":(?:0|[1-9][0-9]{0,8}),"completion_tokens":(0|[1-9][0-9]{0,8})'
@@ -22,7 +29,8 @@ _COUNTS = re.compile(_NUMBERS)
 _FIELD = b"data: "
 _EVENT_END = b"\n\n"
 _CHUNK_END = b"\r\n"
-_LONGEST_SIZE = 8  # hex digits of a chunk's size
+_FRAMING = 2 * len(_CHUNK_END)  # of a chunk, besides its size
+_SEPARATOR, _START = b"\x01", b"\x00"  # no JSON has them, so no common read has
 
 
 class Plain(NamedTuple):
@@ -68,34 +76,57 @@ class Template(NamedTuple):
         return Plain(data[len(before) : end.end() - 1].decode("ascii"), int(counts[1]), int(counts[2]))
 
 
-class CommonRead:
-    """A read that is one chunk, which is one event of the template, and nothing else: most reads of most streams."""
+class Common(NamedTuple):
+    """What common reads say, one entry per read, as its bytes."""
 
-    __slots__ = ("_end", "_end_length", "_start", "_start_length", "_variable")
+    texts: tuple[bytes, ...] = ()
+    prompt_tokens: tuple[bytes, ...] = ()
+    output_tokens: tuple[bytes, ...] = ()
+
+
+class CommonReads:
+    """Reads that are one chunk, which is one event of the template, and nothing else: most reads of most streams.
+
+    Of their texts nobody asks more than whether there is one, so here they may be any that JSON can have.
+
+    They are told in one pass of one regular expression over all of them, which sees every byte: joined by a byte that
+    none of them has, and what is the stream's own (its id) replaced by another such byte, so that the expression is
+    the same for all streams of a server.
+    """
+
+    __slots__ = ("_event", "_start")
 
     def __init__(self, template: Template) -> None:
-        self._start = _FIELD + template.before
-        self._end = template.after + _EVENT_END + _CHUNK_END
-        self._start_length, self._end_length = len(self._start), len(self._end)
-        self._variable = _variable(template.between).match
+        self._start = _CHUNK_END + _FIELD + template.before
+        self._event = _event(template.between, template.after)
 
-    def match(self, data: bytes) -> re.Match[bytes] | None:
-        """Text, prompt tokens and output tokens as groups, if the read has this form to the last byte."""
-        line = data.find(_CHUNK_END, 1, _LONGEST_SIZE + 2)
-        begin = line + 2
-        if line < 0 or not data.startswith(self._start, begin) or not data.endswith(self._end):
-            return None
-        found = self._variable(data, begin + self._start_length)
-        length = len(data)
-        if found is None or found.end() + self._end_length != length:
-            return None
-        return found if _size(data[:line]) == length - begin - 2 else None
+    def match(self, reads: Sequence[bytes]) -> Common:
+        """What the first of these reads say, up to the one that has another form in any byte."""
+        joined = _SEPARATOR.join((*reads, b""))
+        if joined.count(_SEPARATOR) != len(reads) or _START in joined or not reads:
+            return Common()
+        found = self._event.findall(joined.replace(self._start, _START))
+        if not found[-1][0]:  # what has another form
+            found.pop()
+        sizes, *said = zip(*found, strict=True) if found else ((), (), (), ())
+        framed = set(zip(sizes, map(len, reads), strict=False))
+        if not all(_fits(size, length) for size, length in framed):
+            return self.match(reads[: _misfit(sizes, reads)])
+        return Common(*said)
 
 
 @lru_cache(maxsize=256)
-def _variable(between: bytes) -> re.Pattern[bytes]:
-    """What changes from event to event, and the bytes between: these are the same for all streams of a server."""
-    return re.compile(b"(" + _WORDS + b')"' + re.escape(between) + _NUMBERS)
+def _event(between: bytes, after: bytes) -> re.Pattern[bytes]:
+    """A common read, with what changes from one to the next as groups; or else, without groups, all that is left."""
+    read = rb"([0-9A-Fa-f]{1,8})" + _START + b"(" + _STRING + b')"' + re.escape(between) + _NUMBERS
+    return re.compile(read + re.escape(after + _EVENT_END + _CHUNK_END) + _SEPARATOR + rb"|(?s:.+)")
 
 
-_size = lru_cache(maxsize=4096)(chunk_size)
+def _fits(size: bytes, length: int) -> bool:
+    """Whether a read of that length is the chunk whose size it says."""
+    return chunk_size(size) == length - len(size) - _FRAMING
+
+
+def _misfit(sizes: Sequence[bytes], reads: Sequence[bytes]) -> int:
+    """The first read that is no chunk of the size that it says."""
+    return next(k for k, size in enumerate(sizes) if not _fits(size, len(reads[k])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,12 +45,14 @@ class Arrived:
             self.stamps.append(stamp)
             self.counts.append(tokens)
 
-    def single(self, stamp: int, tokens: int) -> None:
-        """A read that holds this one token-carrying event and nothing else."""
-        self.total += tokens
-        self._events = 1
-        self.stamps.append(stamp)
-        self.counts.append(tokens)
+    def singles(self, stamps: Sequence[int], tokens: Sequence[int]) -> None:
+        """Reads that hold one event each, with so many tokens, and nothing else; 0: it carries none."""
+        self.total += sum(tokens)
+        if 0 in tokens:
+            stamps = [stamp for stamp, carried in zip(stamps, tokens, strict=True) if carried]
+            tokens = [carried for carried in tokens if carried]
+        self.stamps += stamps
+        self.counts += tokens
 
     def next_read(self) -> None:
         """What follows comes from another read."""

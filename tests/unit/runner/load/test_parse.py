@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goodput.runner.load import spool
-from goodput.runner.load.parse import Parsed, ResponseParser
+from goodput.runner.load.parse import WAITING, Parsed, ResponseParser
 
 ASKED = 6
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -109,6 +109,32 @@ def test_a_token_has_the_stamp_of_the_read_that_completes_its_event(places: list
     assert parsed.arrived.stamps == sorted(set(stamps))
     assert parsed.arrived.counts == [stamps.count(stamp) for stamp in sorted(set(stamps))]
     assert parsed.arrived.coalesced == sum(1 for stamp in set(stamps) if stamps.count(stamp) > 1)
+
+
+READS = st.sampled_from(["x", "x", "x", "", "é", "\n", "\x7f", "twice", "lost", "cut"])
+
+
+@given(kinds=st.lists(st.tuples(READS, st.booleans()), min_size=1, max_size=3 * WAITING))
+@settings(max_examples=100, deadline=None)
+def test_parsing_many_reads_at_once_changes_nothing(kinds: list[tuple[str, bool]]) -> None:
+    reads, count = [(HEAD, True)], 0
+    for what, kernel in kinds:
+        count += {"twice": 2, "lost": -1}.get(what, 1)
+        text = what if len(what) < 2 else "y"
+        data = chunk(event(max(count, 0), text))
+        reads += [(data[:20], kernel), (data[20:], kernel)] if what == "cut" else [(data, kernel)]
+    reads.append((chunk(event(count, "z", "length")) + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n", True))
+
+    together, alone = ResponseParser(count), ResponseParser(count)
+    alone._state._lessons = 0  # so that every event is read as JSON
+    told = []
+    for parser in (together, alone):
+        for stamp, (data, kernel) in enumerate(reads):
+            parser.read(data, stamp, kernel=kernel)
+        parsed = parser.finish(spool.ENDED, len(reads), b"")
+        arrived = (parsed.arrived.stamps, parsed.arrived.counts, parsed.arrived.coalesced)
+        told.append((content(parsed), arrived, parsed.first_ns, parsed.last_ns, parsed.end_ns, parsed.kernel))
+    assert told[0] == told[1]
 
 
 def test_what_the_streams_are() -> None:

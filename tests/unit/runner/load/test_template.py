@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import takewhile
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from goodput.runner.load.chunks import ChunkDecoder
 from goodput.runner.load.events import StreamState
 from goodput.runner.load.sse import SseDecoder
-from goodput.runner.load.template import CommonRead, Plain, Template
+from goodput.runner.load.template import CommonReads, Plain, Template
 
 CHAT = (
     '{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":%s},'
@@ -18,8 +19,8 @@ CHAT = (
 )
 
 
-def event(text: str = "x", prompt: int = 3, total: int = 1) -> bytes:
-    return (CHAT % (json.dumps(text), prompt, prompt + total, total)).encode()
+def event(text: str = "x", prompt: int = 3, total: int = 1, *, escaped: bool = True) -> bytes:
+    return (CHAT % (json.dumps(text, ensure_ascii=escaped), prompt, prompt + total, total)).encode()
 
 
 def learnt() -> Template:
@@ -53,33 +54,58 @@ def read(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(payload), payload)
 
 
-@given(text=st.text(), prompt=st.integers(0, 10**8), total=st.integers(0, 10**8))
-def test_a_common_read_says_what_its_event_says(text: str, prompt: int, total: int) -> None:
-    data = event(text, prompt, total)
-    found = CommonRead(learnt()).match(read(data))
-    plain = learnt().match(data)
-    assert (found is None) == (plain is None)
-    if found is not None:
-        assert plain == Plain(found[1].decode(), int(found[2]), int(found[3]))
-
-
-@given(
-    position=st.integers(0, len(read(event())) - 1),
-    cut=st.integers(0, 3),
-    put=st.binary(max_size=3) | st.sampled_from([b"\n", b"\r\n", b"\n\n", b'"', b"0", b"data: "]),
+TEXTS = st.text() | st.sampled_from(["x", " word", "", "\n", '"\\"', "é", "😀"])
+PUT = (
+    st.binary(max_size=3)
+    | st.text(max_size=2).map(str.encode)
+    | st.sampled_from([b"\n", b"\r\n", b"\n\n", b'"', b"\\", b"0", b"data: ", read(event())])
 )
-def test_a_damaged_common_read_is_left_to_the_decoders_or_means_what_they_say(
-    position: int, cut: int, put: bytes
+Said = tuple[bool, int, int]  # whether there is a text; prompt and output tokens
+
+
+def said(reads: list[bytes]) -> list[Said]:
+    """What the first of them say, all told at once."""
+    found = CommonReads(learnt()).match(reads)
+    return list(zip(map(bool, found.texts), map(int, found.prompt_tokens), map(int, found.output_tokens), strict=True))
+
+
+def slowly(data: bytes) -> Said:
+    """What one read says, by the decoders: it is one event and nothing else."""
+    chunks, events = ChunkDecoder(), SseDecoder()
+    (only,) = events.feed(chunks.feed(data))
+    assert chunks.between
+    assert events.between
+    assert not only.name
+    document = json.loads(only.data)
+    (choice,) = document["choices"]
+    assert choice["finish_reason"] is None
+    return bool(choice["delta"]["content"]), document["usage"]["prompt_tokens"], document["usage"]["completion_tokens"]
+
+
+@given(rows=st.lists(st.tuples(TEXTS, st.integers(0, 10**8), st.integers(0, 10**8)), max_size=5), escaped=st.booleans())
+def test_common_reads_say_what_their_events_say(rows: list[tuple[str, int, int]], escaped: bool) -> None:
+    reads = [read(event(*row, escaped=escaped)) for row in rows]
+    common = list(takewhile(lambda data: b"\x7f" not in data, reads))
+    assert said(reads) == [slowly(data) for data in common]
+
+
+@given(which=st.integers(0, 2), position=st.integers(0, len(read(event())) - 1), cut=st.integers(0, 3), put=PUT)
+def test_a_damaged_read_is_left_to_the_decoders_or_means_what_they_say(
+    which: int, position: int, cut: int, put: bytes
 ) -> None:
-    data = read(event())
-    data = data[:position] + put + data[position + cut :]
-    found = CommonRead(learnt()).match(data)
-    if found is not None:
-        chunks, events = ChunkDecoder(), SseDecoder()
-        (only,) = events.feed(chunks.feed(data))
-        assert chunks.between
-        assert events.between
-        assert learnt().match(only.data) == Plain(found[1].decode(), int(found[2]), int(found[3]))
+    reads = [read(event("a", 3, 1)), read(event("b", 3, 2)), read(event("c", 3, 3))]
+    reads[which] = reads[which][:position] + put + reads[which][position + cut :]
+    told = said(reads)
+    if not {0, 1} & set(reads[which]):  # these two keep reads apart: where one is in a read, none is told
+        assert len(told) >= which
+    assert told == [slowly(data) for data in reads[: len(told)]]
+
+
+def test_no_bytes_move_from_one_read_to_the_next() -> None:
+    whole = read(event()) * 2
+    for place in range(1, len(whole)):
+        if place != len(whole) // 2:
+            assert said([whole[:place], whole[place:]]) == []
 
 
 @pytest.mark.parametrize(
