@@ -161,7 +161,8 @@ def cell_records(ran: Ran, totals: Totals, asks: Asks) -> CellRecords:
 def _client(ran: Ran, totals: Totals, requests: pa.Table) -> Client:
     """Lateness and planned against sent are those of lead-in and window; CPU is that until the window's end."""
     ends, edges = ran.ends, ran.edges
-    judged = requests.filter(pc.less(requests.column("planned_s"), edges.closed / 1e9))
+    needed = requests.select(["planned_s", "sent_s", "outcome"])
+    judged = needed.filter(pc.less(requests.column("planned_s"), edges.closed / 1e9))
     late = seconds(judged, "sent_s") - seconds(judged, "planned_s")
     late = late[~np.isnan(late)]
     p50, p99, highest = np.quantile(late, [0.5, 0.99, 1]).tolist() if len(late) else (None, None, None)

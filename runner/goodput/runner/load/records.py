@@ -91,7 +91,7 @@ class Rows:
 
 def counts(requests: pa.Table) -> Counts:
     """Outcomes of the window's planned arrivals."""
-    window = requests.filter(requests.column("in_window"))
+    window = requests.select(["outcome", "reason"]).filter(requests.column("in_window"))
     outcomes = _tally(window, "outcome")
     return Counts(
         attempted=len(window),

@@ -219,6 +219,5 @@ def _parsed(exchange: _Exchange, end_ns: int, outcome: RequestOutcome, reason: s
 def arrived_at(stamps: Sequence[int]) -> Arrived:
     """Single tokens at these times."""
     arrived = Arrived()
-    for stamp in stamps:
-        arrived.single(stamp, 1)
+    arrived.singles(stamps, [1] * len(stamps))
     return arrived
