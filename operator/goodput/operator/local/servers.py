@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import httpx
 
 from goodput.operator.classify import classify_log, last_line
 from goodput.operator.local import layout
 from goodput.operator.local.commands import HOST
+from goodput.operator.local.errors import StartError
+from goodput.operator.local.gpuwait import GpuWait
 from goodput.operator.local.layout import TrialFolder
 from goodput.operator.local.processes import Child
 from goodput.operator.observed import Failure, Server
@@ -22,7 +25,7 @@ STOP_SECONDS = SHUTDOWN_SECONDS + 10.0
 
 @dataclass
 class LocalServer:
-    """``child`` None: it could not be started, ``failure`` says why."""
+    """``child`` None: it waits for its GPUs, and ``launch`` starts it; or it could not be started: ``failure``."""
 
     folder: TrialFolder
     port: int
@@ -32,6 +35,8 @@ class LocalServer:
     failure: Failure | None = None
     ready: float | None = None
     dropped: bool = False
+    wait: GpuWait | None = None
+    launch: Callable[[], Child] | None = None
 
     @property
     def url(self) -> str:
@@ -40,6 +45,9 @@ class LocalServer:
 
     def look(self) -> Server | None:
         """The server now; None once it was told to go and nothing is left of it."""
+        waiting = self._waiting()
+        if waiting is not None:
+            return waiting
         if self.child is None or self.child.ended():
             return None if self.dropped else self._ended()
         if self.child.stopping:
@@ -53,6 +61,24 @@ class LocalServer:
         self.dropped = True
         if self.child is not None:
             self.child.stop(STOP_SECONDS)
+
+    def _waiting(self) -> Server | None:
+        """Start it once the memory of its GPUs is free, or give it up; None: there is nothing to wait for."""
+        if self.wait is None or self.launch is None or self.dropped or self.failure is not None:
+            return None
+        busy = self.wait.busy()
+        if busy is not None and not self.wait.expired:
+            return replace(self._server("pending"), scheduled=None, waiting=busy)
+        launch, self.launch = self.launch, None
+        if busy is not None:
+            self.failure = busy
+            return None
+        self.since = time.time()
+        try:
+            self.child = launch()
+        except (StartError, OSError) as error:
+            self.failure = Failure("ContainerConfigError", str(error))
+        return None
 
     def _ended(self) -> Server:
         if self.failure is None and self.child is not None:

@@ -16,8 +16,10 @@ from goodput.operator.local import commands, external, layout, logs, memories, t
 from goodput.operator.local.errors import StartError
 from goodput.operator.local.external import ExternalServer
 from goodput.operator.local.facts import own_facts
+from goodput.operator.local.gpus import gpus
+from goodput.operator.local.gpuwait import GpuWait
 from goodput.operator.local.layout import Layout
-from goodput.operator.local.processes import start
+from goodput.operator.local.processes import Child, start
 from goodput.operator.local.runners import LocalRunner
 from goodput.operator.local.servers import LocalServer
 from goodput.operator.local.tasks import Running
@@ -43,6 +45,7 @@ class World:
         self._canary_end: Canary | None = None
         self._analysis_ends: dict[int, Analysis] = {}
         # One client: making one costs more than a request. No connection stays open at a server that is measured.
+        self._gpus_before = {gpu.uuid: gpu.used_mib for gpu in gpus()} if any(c.gpus for c in sweep.configs) else {}
         self._client = httpx.Client(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 
     def observe(self) -> Observed:
@@ -149,16 +152,14 @@ class World:
             self._servers[trial] = self._external(trial)
             return
         folder, port = self.folders.trial(trial), commands.free_port()
-        now = time.time()
-        try:
+
+        def launch() -> Child:
             command = commands.server(self.sweep, trial, port)
             environment = commands.server_environment(self.sweep, trial, folder)
-            child = start(command, folder.server_log, self.folders.processes, environment)
-        except StartError as error:
-            failure = Failure("ContainerConfigError", str(error))
-            self._servers[trial] = LocalServer(folder, port, now, None, self._client, failure)
-        else:
-            self._servers[trial] = LocalServer(folder, port, now, child, self._client)
+            return start(command, folder.server_log, self.folders.processes, environment)
+
+        wait = GpuWait(self._gpus_before, self.sweep.by_id[trial.config].gpus)
+        self._servers[trial] = LocalServer(folder, port, time.time(), None, self._client, wait=wait, launch=launch)
 
     def _external(self, trial: TrialId) -> ExternalServer:
         """A server that is only used; one for which a key or an authority is missing here has failed."""
