@@ -191,6 +191,7 @@ CHANGES: dict[str, list[tuple[str, Any]]] = {
     "immutable:spec.plan.indifference": [("plan.indifference", 0.1)],
     "immutable:spec.plan.retries": [("plan.retries", 3)],
     "immutable:spec.plan.sentinel": [("plan.sentinel", "on")],
+    "immutable:spec.plan.outputCheck": [("plan.outputCheck", "on")],
     "immutable:spec.plan.blocks.min": [("plan.blocks.min", 3), ("plan", None)],
     "immutable:spec.results.uri": [("results.uri", "s3://b/y")],
     "immutable:spec.results.endpoint": [("results.endpoint", "http://other"), ("results.endpoint", None)],

@@ -52,6 +52,9 @@ REST: Columns = {
     "compile_cache_hit_ratio": FLOAT,
     "start_order": TEXT,
     "warmup_seconds": FLOAT,
+    "output_pairs": INT,
+    "identical_outputs_ratio": FLOAT,
+    "same_output_tokens_mean": FLOAT,
     "gpu_seconds": FLOAT,
     **dict.fromkeys(PROVENANCE, TEXT),
     "gpu_memory_gib": FLOAT,
@@ -93,10 +96,21 @@ def _row(result: AnalysisResult, config: Config, cells: Sequence[Cell]) -> Row:
         "failure_reasons": _distinct(trial.reason for trial in trials),
         **start_cells(cells),
         "warmup_seconds": stats.mean(known(cell.document.start.warmup_seconds for cell in cells)),
+        **_equality(result, config.id),
         "gpu_seconds": total_gpu_seconds(result, config.id),
         **provenance(cells),
         "flags": json.dumps(config.flags, sort_keys=True),
         "command": shlex.join(config.command) or None,
+    }
+
+
+def _equality(result: AnalysisResult, config: str) -> Row:
+    """Against the reference; the reference against its own first block."""
+    found = result.equality.get(config)
+    return {
+        "output_pairs": None if found is None else found.compared,
+        "identical_outputs_ratio": None if found is None else found.ratio,
+        "same_output_tokens_mean": None if found is None else found.same_tokens_mean,
     }
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from goodput.analysis.cells import Cell
 from goodput.analysis.decide import Decision
+from goodput.analysis.outputs import Equality, equality
 from goodput.analysis.planned import PlannedCell, block_order, is_sentinel
 from goodput.analysis.schema import Config, Load, Slo, SpecDocument, StatesDocument
 from goodput.analysis.stats import Interval
@@ -44,6 +45,11 @@ class AnalysisResult:
     def name(self, config: str) -> str:
         """Short name of a config among these: its swept flags, and its engine where there are several."""
         return self._names[config]
+
+    @cached_property
+    def equality(self) -> Mapping[str, Equality]:
+        """Config → whether it answers as the reference does; empty where that was not checked."""
+        return equality(self.cells, self.spec.reference)
 
     @cached_property
     def many_engines(self) -> bool:

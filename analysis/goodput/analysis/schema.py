@@ -500,6 +500,13 @@ class Asked(Document):
     left_out_rows: int | None = None  # of the dataset, as far as it was needed: longer than max_tokens
 
 
+class Outputs(Document):
+    """What the server answered to the prompts of the output check, temperature 0: token ids, else text."""
+
+    prompts_sha256: str
+    continuations: tuple[tuple[int, ...] | str, ...]
+
+
 class CellDocument(Document):
     """``cell.json``: everything about one attempt at one cell that is not per request."""
 
@@ -529,6 +536,7 @@ class CellDocument(Document):
     server: ServerColumns | None = None
     gpu: GpuColumns | None = None  # None: no exporter was named
     itl: LogHistogram | None = None
+    outputs: Outputs | None = None  # of the trial; None: not checked
     start: Start
     provenance: Provenance
 

@@ -92,6 +92,7 @@ class Sweep:
     loads: tuple[LoadStep, ...]  # ascending
     reference: str  # config id
     sentinel: bool  # resolved once, at acceptance
+    output_check: bool  # the same
     estimate_seconds: float
     estimate_gpu_hours: float
     warnings: tuple[str, ...] = ()  # what does not stop it, and should be known

@@ -9,7 +9,7 @@ from goodput.analysis.schema import Config, Load
 from goodput.operator.plan.limits import UPLOAD_HOLD_SECONDS
 from goodput.operator.sweep import LoadStep, Sweep, TrialId
 from goodput.runner import expect
-from goodput.runner.contract import DatasetTarget, PlannedLoad, ResultsTarget, ServerFacts, TrialPlan
+from goodput.runner.contract import DatasetTarget, OutputCheck, PlannedLoad, ResultsTarget, ServerFacts, TrialPlan
 
 DEFAULT_MAX_NUM_SEQS: Final = 256
 """Where the flag is not set: vLLM's API server takes 256 on small devices, 1,024 from 70 GiB on
@@ -65,6 +65,7 @@ def trial_plan(sweep: Sweep, trial: TrialId, facts: ServerFacts) -> TrialPlan:
         warmup_max_seconds=spec.workload.warmup.max_seconds,
         warmup_concurrency=warmup_concurrency(config, sweep.loads),
         warmup_seed=ids.seed(spec.workload.seed, trial.block, "warmup", salt=salt),
+        output_check=output_check(sweep, config),
         loads=tuple(
             PlannedLoad(
                 load=step.load,
@@ -79,6 +80,13 @@ def trial_plan(sweep: Sweep, trial: TrialId, facts: ServerFacts) -> TrialPlan:
         deadline_seconds=sweep.trial_deadline_seconds,
         upload_hold_seconds=UPLOAD_HOLD_SECONDS,
     )
+
+
+def output_check(sweep: Sweep, config: Config) -> OutputCheck | None:
+    """The same prompts for all configs and blocks; external servers may not know vLLM's options."""
+    if not sweep.output_check or config.kind == "external":
+        return None
+    return OutputCheck(seed=ids.seed(sweep.spec.workload.seed, "outputs", "prompts"))
 
 
 def _salt(sweep: Sweep, trial: TrialId) -> str:

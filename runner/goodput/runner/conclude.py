@@ -126,6 +126,7 @@ def judge(plan: TrialPlan, planned: PlannedLoad, memory: Memory, seen: Seen, rec
         gpu=gpu,
         asked=asked,
         makespan_seconds=None if records is None else makespan_seconds(planned.load, records),
+        outputs=memory.outputs,
         start=start(plan, memory),
         provenance=memory.provenance or Provenance(),
         **_measured(records),

@@ -36,6 +36,14 @@ class ServerFacts(Document):
     expects: dict[str, str] = Field(default_factory=dict)  # flags that must be resolved as asked
 
 
+class OutputCheck(Document):
+    """Prompts that every config is asked before its first cell, to see whether it changes the output."""
+
+    seed: int  # the same for all trials of the sweep
+    prompts: int = 16
+    tokens: int = 32
+
+
 class PlannedLoad(Document):
     """One load point with everything that is fixed in the plan."""
 
@@ -81,6 +89,7 @@ class TrialPlan(Document):
     warmup_max_seconds: float = Field(default=120, ge=0)
     warmup_concurrency: int = Field(ge=1)
     warmup_seed: int
+    output_check: OutputCheck | None = None
     loads: tuple[PlannedLoad, ...]  # ascending, the same for all configs
     slo: Slo
     results: ResultsTarget

@@ -15,6 +15,7 @@ from goodput.runner.load.ceiling import measure_ceiling
 from goodput.runner.load.errors import LoadError, TargetError
 from goodput.runner.load.prompts import PromptSource
 from goodput.runner.load.target import Target
+from goodput.runner.outputs import continuations
 from goodput.runner.server import Server
 from goodput.runner.snapshot import read
 from goodput.runner.spool import Memory, TrialSpool
@@ -70,6 +71,10 @@ def prepare(around: Surroundings, memory: Memory | None, began: float) -> tuple[
         memory = _warm(
             around, memory, where, words.prompts(plan.warmup_seed + memory.warmups), workloads.warmup_shapes()
         )
+    if plan.output_check is not None and memory.outputs is None:
+        outputs = continuations(server, plan.endpoint, plan.output_check, stop)
+        memory = memory.model_copy(update={"outputs": outputs})
+        around.spool.remember(memory)
     bench = Bench(
         plan=plan,
         server=server,

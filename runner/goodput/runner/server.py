@@ -102,14 +102,18 @@ class Server:
             RequestRefusedError: it was not answered with a choice; the message has the answer's beginning.
             ServerMismatchError: the model is not served.
         """
-        path, body = completion(endpoint, self.model, text)
+        self.generate(*completion(endpoint, self.model, text))
+
+    def generate(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The first choice of an answer that is not streamed. Raises as `complete` does."""
         try:
             answer = self._client.post(path, json=body, timeout=max(60.0, self._timeout_seconds))
         except httpx.HTTPError as error:
             raise self._broken(f"POST {path}", error) from error
-        if answer.status_code != 200 or not _object(answer).get("choices"):
-            text = without_key(answer.text, self.headers)
-            raise refused(f"POST {path}", answer.status_code, text, self.model)
+        choices = _object(answer).get("choices")
+        if answer.status_code != 200 or not isinstance(choices, list) or not choices:
+            raise refused(f"POST {path}", answer.status_code, without_key(answer.text, self.headers), self.model)
+        return choices[0] if isinstance(choices[0], dict) else {}
 
     def _call(self, method: str, path: str, **options: Any) -> httpx.Response | None:
         try:

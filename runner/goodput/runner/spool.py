@@ -16,7 +16,7 @@ import shutil
 from pathlib import Path
 from typing import TypeVar
 
-from goodput.analysis.schema import CellOutcome, Commit, Document, PrefixReset, Provenance
+from goodput.analysis.schema import CellOutcome, Commit, Document, Outputs, PrefixReset, Provenance
 from goodput.runner.contract import TrialPlan
 from goodput.runner.errors import PlanError
 from goodput.runner.snapshot import Snapshot
@@ -35,6 +35,7 @@ class Memory(Document):
     warnings: tuple[str, ...] = ()
     warmups: int = 0  # begun
     warmup: Warmup | None = None  # ended
+    outputs: Outputs | None = None  # of the output check
     ceiling: float | None = None  # events per CPU second of the load client
 
 

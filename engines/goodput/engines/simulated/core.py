@@ -10,7 +10,7 @@ from goodput.engines.simulated.config import EngineConfig
 from goodput.engines.simulated.profile import Profile
 from goodput.engines.simulated.request import SimRequest
 from goodput.engines.simulated.scheduler import Scheduler, StepPlan
-from goodput.engines.simulated.tokens import EOS, ToyTokenizer, mix
+from goodput.engines.simulated.tokens import EOS, ToyTokenizer, block_hash, mix
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class EngineCore:
 
     def add(self, request: SimRequest) -> None:
         """Queues a request; it is first looked at when the next step begins."""
-        request.token_seed = mix(self._seed ^ request.uid)
+        request.token_seed = mix(self._seed ^ _origin(request))
         self.scheduler.add(request)
 
     def abort(self, request: SimRequest) -> None:
@@ -129,3 +129,10 @@ def _geometric(draw: float, mean: int) -> int:
     if mean <= 1:
         return 1
     return 1 + int(math.log1p(-draw) / math.log1p(-1.0 / mean))
+
+
+def _origin(request: SimRequest) -> int:
+    """What its tokens follow from, besides the engine's seed: the prompt at temperature 0, else its number."""
+    if request.greedy and request.prompt_token_ids is not None:
+        return block_hash(-2, tuple(request.prompt_token_ids))
+    return request.uid

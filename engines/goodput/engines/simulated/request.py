@@ -25,6 +25,7 @@ class SimRequest:
         stops_early: it ends with `stop` (its own end-of-text token), not with `length`.
         arrival_ns: when it reached the engine, on the engine's clock.
         token_seed: fixes what it generates.
+        greedy: what it generates is fixed by the prompt and the engine's seed, as at temperature 0.
         num_computed_tokens: tokens whose keys and values are in its blocks, or will be when the step that is
             planned has run.
         num_output_tokens: tokens generated so far.
@@ -53,6 +54,7 @@ class SimRequest:
     publish_at: int = NEVER
     block_keys: list[int] = field(default_factory=list)
     token_seed: int = 0
+    greedy: bool = False
     num_cached_blocks: int = 0
     num_cached_tokens: int = -1
     num_preemptions: int = 0

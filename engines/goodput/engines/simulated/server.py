@@ -55,7 +55,7 @@ class SimulatedServer(ApiServer[SimRequest]):
         ]
 
     def new_request(self, asked: Generation) -> SimRequest:
-        """See `ApiServer`. Sampling has no effect on made-up tokens."""
+        """See `ApiServer`. Of sampling only a temperature of 0 counts: equal prompts give equal tokens then."""
         uid = self._next_uid
         self._next_uid += 1
         length, stops = self.loop.core.target_output_tokens(
@@ -68,6 +68,7 @@ class SimulatedServer(ApiServer[SimRequest]):
             max_tokens=asked.max_tokens,
             stops_early=stops,
             prompt_token_ids=asked.prompt,
+            greedy=asked.sampling.temperature == 0,
         )
 
     def submit(self, request: SimRequest, sink: Sink) -> None:

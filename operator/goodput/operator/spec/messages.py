@@ -174,6 +174,7 @@ CHANGE_RULES = (
     _immutable("spec.plan", "indifference", optional=False),
     _immutable("spec.plan", "retries", optional=False),
     _immutable("spec.plan", "sentinel", optional=False),
+    _immutable("spec.plan", "outputCheck", optional=False),
     _immutable("spec.plan.blocks", "min", optional=False),
     _immutable("spec.results", "uri", optional=False),
     _immutable("spec.results", "endpoint", optional=True),

@@ -92,6 +92,13 @@ class PlanSpec(Part):
         description="Measures the reference at both ends of each block to see drift. auto: when more than 2 h "
         'are expected. Write "on" and "off" in quotes: YAML reads the bare words as true and false.',
     )
+    output_check: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="Asks every config 16 prompts at temperature 0 before its first cell and reports the share of "
+        "continuations identical to the reference's. auto: when an axis that can change the output is swept "
+        "(attention backend, dtype, quantization, KV cache dtype, speculative decoding, parallel sizes) or several "
+        'engines are compared; never for simulated ones. Write "on" and "off" in quotes.',
+    )
 
 
 class BudgetSpec(Part):

@@ -101,6 +101,8 @@ def _summary(sweep: Sweep) -> Iterator[str]:
         f"= {sweep.planned_cells} cells in {servers} {starts}"
     )
     yield f"estimate: {_span(sweep.estimate_seconds)}{hours} with parallelism {sweep.spec.plan.parallelism}"
+    if sweep.output_check:
+        yield "output check: every config answers the same prompts at temperature 0, compared with the reference"
     yield from (f"warning: {warning}" for warning in sweep.warnings)
 
 

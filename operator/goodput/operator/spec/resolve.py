@@ -18,6 +18,7 @@ from goodput.operator.spec.grid import count, expand, reference_of, too_large
 from goodput.operator.spec.loads import load_points
 from goodput.operator.spec.models import SweepSpec
 from goodput.operator.spec.notbuilt import unbuilt_problems
+from goodput.operator.spec.outputaxes import checks_outputs
 from goodput.operator.spec.parse import parse_spec
 from goodput.operator.spec.podguard import template_problems
 from goodput.operator.spec.rules import shape_problems
@@ -76,6 +77,7 @@ def resolve(
         loads=steps,
         reference=reference.id,
         sentinel=sentinel,
+        output_check=checks_outputs(spec, configs),
         estimate_seconds=expected.seconds,
         estimate_gpu_hours=expected.gpu_hours,
         warnings=(*filter(None, map(version_warning, spec.engines)), *server_warnings(configs)),
@@ -88,6 +90,8 @@ def immutable_hash(spec: SweepSpec) -> str:
     fixed["plan"].pop("parallelism", None)
     fixed["plan"]["blocks"].pop("max", None)
     fixed["results"].pop("credentialsSecretRef", None)
+    if spec.plan.output_check == "auto":
+        fixed["plan"].pop("outputCheck", None)  # as sweeps were hashed before it was there
     _with_what_it_means(fixed["workload"], spec)
     return hashlib.sha256(ids.canonical(fixed)).hexdigest()[:8]
 

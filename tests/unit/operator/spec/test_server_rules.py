@@ -107,3 +107,27 @@ def test_a_budget_that_no_step_can_fill_is_a_warning(sweep: Build) -> None:
     (warning,) = resolve(document(sweep, flags)).warnings
     assert "above max_num_seqs x max_model_len (4096)" in warning
     assert not resolve(document(sweep, flags | {"max_num_seqs": 8})).warnings
+
+
+@pytest.mark.parametrize(
+    ("grid", "checked"),
+    [
+        ({"max_num_batched_tokens": [2048, 4096]}, False),
+        ({"attention_backend": ["FLASH_ATTN", "FLASHINFER"]}, True),
+        ({"speculative_config.num_speculative_tokens": [2, 4]}, True),
+        ({"tensor_parallel_size": [1, 2]}, True),
+    ],
+)
+def test_outputs_are_compared_where_an_axis_can_change_them(grid: dict[str, Any], checked: bool, sweep: Build) -> None:
+    engines = [{"name": "a", "kind": "vllm", "image": "vllm/vllm-openai:v0.32.0"}]
+    assert resolve(sweep(engines=engines, configs={"grid": grid})).output_check is checked
+    for wish in ("on", "off"):
+        found = resolve(sweep(engines=engines, configs={"grid": grid}, plan={"outputCheck": wish}))
+        assert found.output_check is (wish == "on")
+
+
+def test_outputs_of_several_engines_are_compared_unless_they_are_made_up(sweep: Build) -> None:
+    real = [{"name": name, "kind": "vllm", "image": f"vllm/vllm-openai:v0.{name[1:]}.0"} for name in ("a19", "a32")]
+    assert resolve(sweep(engines=real)).output_check
+    made_up = [{"name": name, "kind": "simulated"} for name in ("a", "b")]
+    assert not resolve(sweep(engines=made_up)).output_check
