@@ -61,7 +61,10 @@ class FlagTable:
         if flag == "max_model_len" and value in ("-1", "auto"):
             return value
         self._choose(flag, value.strip())
-        return _NORMAL.get(kind, _text)(value.strip())
+        normal = _NORMAL.get(kind, _text)(value.strip())
+        if flag.endswith("parallel_size") and kind == "int" and int(normal) < 1:
+            raise FlagValueError("must be at least 1", "write a number of GPUs")
+        return normal
 
     def _choose(self, flag: str, value: str) -> None:
         """Refuse a value that is none of the flag's. vLLM reads names of backends in any spelling, None as unset."""

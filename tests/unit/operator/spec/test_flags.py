@@ -63,6 +63,8 @@ def test_each_value_has_one_spelling(flag: str, value: str, normal: str) -> None
         ("gpu_memory_utilization", "high"),
         ("enable_prefix_caching", "yes"),
         ("compilation_config", "{mode: 3}"),
+        ("tensor_parallel_size", "-1"),
+        ("data_parallel_size", "0"),
     ],
 )
 def test_values_of_another_kind_are_refused(flag: str, value: str) -> None:
