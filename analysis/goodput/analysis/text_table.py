@@ -32,7 +32,7 @@ def format_table(result: AnalysisResult) -> str:
         *([f"VIRTUAL TIME: {result.simulated}"] if result.simulated else []),
         *([EXTERNAL] if result.external else []),
     ]
-    return "\n".join([title, *mark, "", *_aligned(lines), "", headline(result), explain(result)])
+    return "\n".join([title, *mark, "", *aligned(lines), "", headline(result), explain(result)])
 
 
 def _line(result: AnalysisResult, row: Row) -> tuple[str, ...]:
@@ -61,7 +61,8 @@ def _milliseconds(row: Row, name: str) -> str:
     return "–" if value is None else f"{number(value * 1000)} ms"
 
 
-def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """The lines as columns; the first is the header, whose names say which columns are numbers."""
     header = lines[0]
     widths = [max(_width(line[column]) for line in lines) for column in range(len(header))]
     right = [name.strip() not in LEFT for name in header]

@@ -86,9 +86,23 @@ def simulate(file: Path, out: str | None, profile: str | None) -> None:
 
 @main.command()
 @_file
-def plan(file: Path) -> None:
+@click.option(
+    "--estimate", is_flag=True, help="Simulate it: wall time, GPU hours, and goodput per cell. A model's, not measured."
+)
+@_profile
+def plan(file: Path, *, estimate: bool, profile: str | None) -> None:
     """Show what would be done: configs, loads, cells, the estimate, every server's command. Starts nothing."""
+    if profile is not None and not estimate:
+        raise click.UsageError("--profile belongs to --estimate")
     click.echo(render_plan(_accepted(file, None)), nl=False)
+    if not estimate:
+        return
+    from goodput.operator.virtual.command import estimate as simulated  # noqa: PLC0415  # engines, wanted here alone
+
+    try:
+        click.echo(f"\n{simulated(file, profile=profile)}")
+    except SpecError as error:
+        _refuse(file, error)
 
 
 @main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from goodput.analysis.store import open_store
+from goodput.analysis.text_table import aligned
 from goodput.operator.local import report
 from goodput.operator.local.console import SYNTHETIC, span
 from goodput.operator.local.driver import Ending
@@ -20,11 +21,14 @@ from goodput.operator.spec.resolve import resolve
 from goodput.operator.sweep import Sweep
 from goodput.operator.virtual import driver
 from goodput.operator.virtual.engines import Simulator, simulator
+from goodput.operator.virtual.estimate import estimate as forecast
+from goodput.operator.virtual.estimate import rows, warnings
 from goodput.operator.virtual.results import Results
 from goodput.operator.virtual.sweep import virtual
 from goodput.operator.virtual.world import BEGIN_SECONDS, VirtualWorld
 
 Say = Callable[[str], None]
+HEADER = ("config", "load", "goodput/s", "attained", "TTFT p50 / p99 ms", "TPOT p50 / p99 ms", "state")
 
 
 def prepare(file: Path, profile: str | None) -> tuple[Sweep, Simulator]:
@@ -77,6 +81,28 @@ def simulate(file: Path, *, out: str | None, profile: str | None, say: Say) -> i
     return 1 if status["phase"] in {"Failed", "Cancelled"} else 0
 
 
+def estimate(file: Path, *, profile: str | None) -> str:
+    """What the simulator expects of a sweep, as text.
+
+    Raises:
+        SpecError: it is refused, or cannot be simulated.
+    """
+    sweep, made = prepare(file, profile)
+    found = forecast(sweep, made)
+    lines = [f"{SYNTHETIC} estimate of a model in virtual time, nothing was measured"]
+    lines += [f"  {line}" for line in _grounds(made)]
+    lines.append(
+        f"  wall time {span(found.wall_seconds)} with parallelism {sweep.spec.plan.parallelism}, "
+        f"{found.gpu_hours:.2g} GPU hours: {found.starts} starts {span(found.starts_seconds)}, "
+        f"warm-ups, cells and drains {span(found.trials_seconds)}"
+    )
+    if len(sweep.blocks) > 1:
+        lines.append(f"  one block was simulated and counted {len(sweep.blocks)} times")
+    lines += ["", *aligned([HEADER, *rows(found)])]
+    lines += [f"warning: {text}" for text in warnings(found)]
+    return "\n".join(lines)
+
+
 class _Progress:
     """A line for each trial that has ended."""
 
@@ -98,7 +124,12 @@ def _head(sweep: Sweep, made: Simulator) -> list[str]:
         f"{len(sweep.configs)} configs × {len(sweep.loads)} loads × {len(sweep.blocks)} blocks = "
         f"{sweep.planned_cells} cells"
     )
-    lines = [f"{SYNTHETIC} virtual time, nothing is run or measured · {sweep.name}: {size}"]
+    return [f"{SYNTHETIC} virtual time, nothing is run or measured · {sweep.name}: {size}", *_grounds(made)]
+
+
+def _grounds(made: Simulator) -> list[str]:
+    """What the numbers rest on."""
+    lines = []
     for engine, profile in made.profiles.items():
         lines.append(f"{engine}: step times of profile {profile.name}: {profile.source}")
         ignored = made.unmodelled[engine]
