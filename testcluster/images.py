@@ -41,7 +41,7 @@ def build_and_load(layout: Layout, *, vllm: bool = False) -> None:
     packages.install()
     store = f"images-{VLLM}" if vllm else "images"  # each of its own: nobody waits for the large one
     wanted = {VLLM: cluster.vllm_image} if vllm else cluster.images
-    with ownership.locked(layout, store):
+    with ownership.exclusive(layout.cache / f"{store}.lock"):  # clusters beside each other share the store
         builder = Builder(layout, layout.cache / store)
         fresh = [_refresh(builder, Containerd(layout), *item) for item in wanted.items()]
         if any(fresh):

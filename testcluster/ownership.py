@@ -18,11 +18,18 @@ HOLDERS = Path("/run/goodput-testcluster")
 
 
 @contextmanager
-def locked(layout: Layout, task: str = "cluster") -> Iterator[None]:
-    """Let one program at a time do this task under this index, whoever starts it."""
-    HOLDERS.mkdir(parents=True, exist_ok=True)
-    with (HOLDERS / f"{layout.name}.{task}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+def locked(layout: Layout) -> Iterator[None]:
+    """Let one program at a time start or stop the cluster of this index, whoever runs it."""
+    with exclusive(HOLDERS / f"{layout.name}.lock"):
+        yield
+
+
+@contextmanager
+def exclusive(file: Path) -> Iterator[None]:
+    """Hold a lock file; waits for whoever holds it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 

@@ -71,6 +71,7 @@ def ours(url: str, vllm: Vllm, folder: Path) -> Result:
             "window": {"requests": REQUESTS},
             "warmup": {"max": "0s"},
         },
+        "slo": {"ttft": "60s"},
         "plan": {"blocks": {"min": 1}, "sentinel": "off"},
         "results": {"uri": "file://./results"},
     }
@@ -95,6 +96,7 @@ def theirs(url: str, vllm: Vllm, folder: Path) -> Result:
         "random-output-len": str(OUTPUT_TOKENS),
         "num-prompts": str(REQUESTS),
         "ready-check-timeout-sec": "0",
+        "temperature": "0",
         "result-dir": str(folder),
         "result-filename": "theirs.json",
     }
