@@ -44,8 +44,8 @@ def build_and_load(layout: Layout, *, vllm: bool = False) -> None:
     with ownership.exclusive(layout.cache / f"{store}.lock"):  # clusters beside each other share the store
         builder = Builder(layout, layout.cache / store)
         fresh = [_refresh(builder, Containerd(layout), *item) for item in wanted.items()]
-        if any(fresh):
-            builder.prune(keep_tools=not vllm)
+        if any(fresh) and not vllm:  # of which every stage is kept: it takes many minutes to make
+            builder.prune()
 
 
 def _refresh(builder: Builder, runtime: Containerd, target: str, name: str) -> bool:
@@ -130,10 +130,9 @@ class Builder:
         self.buildah("bud", *options, ".")
         return self.buildah("images", "--quiet", "--no-trunc", name).strip()
 
-    def prune(self, *, keep_tools: bool) -> None:
-        """Delete what earlier builds left and no image holds, but for the stage that our builds start from."""
-        if keep_tools:
-            self.build("tools", "localhost/goodput-tools:dev")
+    def prune(self) -> None:
+        """Delete what earlier builds left and no image holds, but for the stage that every build starts from."""
+        self.build("tools", "localhost/goodput-tools:dev")
         self.buildah("rmi", "--prune")
 
     def load(self, name: str, runtime: Containerd) -> None:

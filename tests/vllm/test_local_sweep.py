@@ -68,6 +68,14 @@ def test_token_counts_are_exact(swept: Swept) -> None:
 
 def test_provenance_is_complete(swept: Swept) -> None:
     checks.provenance_is_complete(swept.table("configs"), swept.documents())
+    assert len({row["model_content"] for row in swept.table("configs")}) == 1
+    assert all(row["model_content"] for row in swept.table("configs"))
+
+
+def test_the_log_of_each_start_is_parsed(swept: Swept) -> None:
+    cells = swept.table("cells")
+    checks.log_is_parsed(cells)
+    assert {row["compile_cache"] for row in cells} == {None}, "nothing is compiled with enforce_eager"
 
 
 def test_the_whole_log_of_every_server_is_kept(swept: Swept) -> None:

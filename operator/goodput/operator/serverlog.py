@@ -27,8 +27,12 @@ _PREEMPTED: Final = re.compile(r"is preempted by")
 """As V0 wrote it. V1 only counts preemptions, in ``vllm:num_preemptions_total``."""
 _MISS: Final = re.compile(
     r"saved AOT compiled function|Compiling a graph for|Cache the graph (of|for)|Compiling model again due to"
+    r"|(AOTAutograd|fx graph) cache miss for key"
 )
-_HIT: Final = re.compile(r"Directly load (AOT compilation|the compiled graph|the \S+ graph)")
+_HIT: Final = re.compile(
+    r"Directly load (AOT compilation|the compiled graph|the \S+ graph)|(AOTAutograd|fx graph) cache hit for key"
+)
+"""The lines about keys are torch's own, where TORCH_LOGS asks for them."""
 _EAGER: Final = re.compile(r"Enforce eager set|\benforce_eager=True\b")
 
 

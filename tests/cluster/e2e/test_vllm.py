@@ -57,7 +57,8 @@ def sweep(bench: Bench) -> Body:
         "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB; a share of the node's memory is more than the pod may have
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # pods share the node: bound, each would take the same core
         "OMP_NUM_THREADS": "1",
-        "VLLM_USE_AOT_COMPILE": "0",  # vLLM 0.32 on CPU never loads what it saved that way
+        "VLLM_USE_AOT_COMPILE": "0",  # vLLM 0.32 on CPU never loads what it saved that way: torch's caches remain
+        "TORCH_LOGS": "torch._functorch._aot_autograd.autograd_cache",  # says whether they hit
     }
     engine = {
         "name": "vllm",
@@ -88,6 +89,7 @@ def test_a_sweep_of_a_real_vllm_tells_cold_starts_from_warm_ones(bench: Bench, c
     cells, configs = bench.table("cells"), bench.table("configs")
     print(table(cells))
     checks.all_measured(cells, BLOCKS * len(BUDGETS))
+    checks.log_is_parsed(cells)
     for row in configs:
         assert row["image"] == bench.info.vllm_image
         assert row["image_digest"]

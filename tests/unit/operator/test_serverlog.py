@@ -122,6 +122,13 @@ def test_lines_of_a_gpu_start(version: str) -> None:
         ("[backends.py:295] Directly load the compiled graph(s) for compile range (1, 8192) from the cache", "hit"),
         ("[backends.py:398] Compiling a graph for compile range (1, 8192) takes 11.93 s", "miss"),
         ("[decorators.py:743] [backbone] saved AOT compiled function to /cache/x/model", "miss"),
+        (
+            "torch/_functorch/_aot_autograd/autograd_cache.py:1028] [0/0] AOTAutograd cache hit for key aj4okqwulz",
+            "hit",
+        ),
+        ("torch/_functorch/_aot_autograd/autograd_cache.py:1055] [0/0] AOTAutograd cache miss for key aj4okq", "miss"),
+        ("torch/_inductor/codecache.py:2299] [0/0] fx graph cache hit for key fuiwasr5piiljdylbumxiru", "hit"),
+        ("torch/_inductor/codecache.py:2316] [0/0] fx graph cache miss for key fuiwasr5piiljdylbumxiru", "miss"),
         ("[backends.py:1102] vLLM's torch.compile cache is disabled.", "unknown"),
         ("[monitor.py:62] torch.compile took 5.10 s in total", "unknown"),
         ("", "unknown"),
