@@ -93,7 +93,7 @@ def test_a_sweep_of_a_real_vllm_tells_cold_starts_from_warm_ones(bench: Bench, c
     folders = [key.removesuffix("/cell.json") for key in bench.stored() if key.endswith("/cell.json")]
     documents = [json.loads(bench.read(f"{folder}/cell.json")) for folder in folders]
     print(table([started(document) for document in documents]))
-    print(status["message"])
+    print(f"\n{status['phase']}: {json.dumps(status.get('verdict'))}")
     checks.all_measured(cells, BLOCKS * len(BUDGETS))
     checks.log_is_parsed(cells)
     for row in configs:
