@@ -1,6 +1,8 @@
-# The images of the project: build with --target operator, runner, analysis or engines.
+# The images of the project: build with --target operator, runner, analysis, engines or transformers.
 # They run as a user that is not root, with a read-only root filesystem.
 ARG BASE=docker.io/library/python:3.11-slim-bookworm
+# What the Transformers baseline is built on: the very image that it is compared with.
+ARG VLLM=docker.io/vllm/vllm-openai:v0.32.0
 
 # The project itself, laid out under /project as it will lie under /; pip and the build back end stay here.
 FROM ${BASE} AS tools
@@ -76,3 +78,13 @@ USER 65532:65532
 ENTRYPOINT ["goodput-engine-simulated"]
 COPY --from=project /project/opt/goodput/bin/goodput-engine-simulated /opt/goodput/bin/
 COPY --from=project /project/opt/goodput/lib /opt/goodput/lib
+
+# The baseline runs on the torch and the transformers of vLLM's own image, so the two engines differ in nothing else.
+# It must be the last stage: builders that build all stages before the wanted one do not need that image for the others.
+FROM ${VLLM} AS transformers
+USER root
+COPY --from=project /wheels /wheels
+RUN PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install --quiet --no-cache-dir --no-deps --no-index /wheels/*.whl \
+ && rm -r /wheels
+USER 65532:65532
+ENTRYPOINT ["goodput-engine-transformers"]

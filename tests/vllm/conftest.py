@@ -7,26 +7,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from bench.peers.baseline import program_folder
 from bench.peers.setup import PeerMissingError, bin_folder
 from bench.smollm2 import model_folder
 
 
 @dataclass(frozen=True)
 class Vllm:
-    """Where its programs and the model are."""
+    """Where its programs, the baseline's, and the model are."""
 
     programs: Path
+    baseline: Path
     model: Path
 
     def environment(self) -> dict[str, str]:
-        """This shell's, with vLLM's programs on the path and without a model hub."""
-        path = os.pathsep.join((str(self.programs), os.environ["PATH"]))
+        """This shell's, with the programs of both engines on the path and without a model hub."""
+        path = os.pathsep.join((str(self.baseline), str(self.programs), os.environ["PATH"]))
         return {**os.environ, "PATH": path, "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
 
 
 @pytest.fixture(scope="session")
 def vllm() -> Vllm:
     try:
-        return Vllm(bin_folder("vllm"), model_folder())
+        return Vllm(bin_folder("vllm"), program_folder(), model_folder())
     except PeerMissingError as error:
         pytest.fail(f"no real vLLM here: {error}", pytrace=False)

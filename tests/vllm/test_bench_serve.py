@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import socket
 import statistics
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +13,7 @@ import pytest
 import yaml
 from tests.metric_shapes import shapes
 from tests.vllm.run import GOODPUT, shown
+from tests.vllm.servers import serving
 
 from goodput.runner.snapshot import Snapshot, parse
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from tests.vllm.conftest import Vllm
 
 PAIRS, REQUESTS, PROMPT_TOKENS, OUTPUT_TOKENS, SERVED = 3, 48, 64, 32, "smollm2"
-START_SECONDS = 600.0
 GOLDEN = Path(__file__).parents[1] / "data" / "vllm_0.32" / "metrics_loaded.txt"
 FLAGS = "--dtype bfloat16 --enforce-eager --max-model-len 2048 --max-num-batched-tokens 2048 --max-num-seqs 16"
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1500)]
@@ -33,30 +30,10 @@ Result = dict[str, Any]
 @pytest.fixture(scope="module")
 def server(vllm: Vllm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of one server that both clients load."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    url, log = f"http://127.0.0.1:{port}", tmp_path_factory.mktemp("server") / "log"
-    where = ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", SERVED]
+    command = [str(vllm.programs / "vllm"), "serve", str(vllm.model), "--served-model-name", SERVED, *FLAGS.split()]
     environment = {**vllm.environment(), "VLLM_CPU_KVCACHE_SPACE": "1"}
-    command = [str(vllm.programs / "vllm"), "serve", str(vllm.model), *where, *FLAGS.split()]
-    with log.open("w") as file, subprocess.Popen(command, env=environment, stdout=file, stderr=file) as process:
-        try:
-            deadline = time.monotonic() + START_SECONDS
-            while not healthy(url):
-                assert process.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.5)  # nothing tells when it is ready
-            yield url
-        finally:
-            process.terminate()
-
-
-def healthy(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/health").status_code == httpx.codes.OK
-    except httpx.TransportError:
-        return False
+    with serving(command, environment, tmp_path_factory.mktemp("server") / "log") as url:
+        yield url
 
 
 def ours(url: str, vllm: Vllm, folder: Path) -> Result:

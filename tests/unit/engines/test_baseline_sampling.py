@@ -39,6 +39,8 @@ def test_no_top_k_is_none_whatever_its_spelling() -> None:
         {"echo": True},
         {"best_of": 2},
         {"skip_special_tokens": False},
+        {"chat_template_kwargs": {"enable_thinking": False}},
+        {"continue_final_message": True},
     ],
 )
 def test_a_field_that_would_change_the_answer_is_refused_by_name(field: dict[str, Any]) -> None:

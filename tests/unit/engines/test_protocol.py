@@ -34,6 +34,7 @@ def test_a_prompt_is_ids_or_text_alone_or_in_a_list_of_one() -> None:
     assert completion(prompt=[300, 301]).prompt == [300, 301]
     assert completion(prompt=[[300, 301]]).prompt == [300, 301]
     assert completion(prompt="hi").prompt == TOKENIZER.encode("hi", add_special_tokens=True)
+    assert completion(prompt="hi", add_special_tokens=False).prompt == TOKENIZER.encode("hi")
     assert completion(prompt=["hi"]).prompt == completion(prompt="hi").prompt
 
 

@@ -58,6 +58,7 @@ class CompletionBody(_GenerationBody):
 
     prompt: str | list[int] | list[list[int]] | list[str] | None = None
     max_tokens: int | None = 16
+    add_special_tokens: bool = True
 
 
 class _TextPart(_Body):
@@ -176,7 +177,7 @@ def check_completion(body: CompletionBody, tokenizer: Tokenizer, max_model_len: 
     """
     limit = 16 if body.max_tokens is None else body.max_tokens
     _check_limit(limit, "max_tokens", max_model_len)
-    prompt = _completion_prompt(body.prompt, tokenizer)
+    prompt = _completion_prompt(body, tokenizer)
     return _generation(body, prompt, limit, tokenizer.vocab_size, max_model_len)
 
 
@@ -212,7 +213,8 @@ def _check_limit(limit: int, name: str, max_model_len: int) -> None:
         )
 
 
-def _completion_prompt(prompt: str | list[int] | list[list[int]] | list[str] | None, tokenizer: Tokenizer) -> list[int]:
+def _completion_prompt(body: CompletionBody, tokenizer: Tokenizer) -> list[int]:
+    prompt = body.prompt
     if prompt is None or prompt == "":
         raise RequestError("Either prompt or prompt_embeds must be provided and non-empty.", param="prompt")
     if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
@@ -220,7 +222,7 @@ def _completion_prompt(prompt: str | list[int] | list[list[int]] | list[str] | N
             raise RequestError("This engine takes one prompt per request.", param="prompt")
         prompt = prompt[0]
     if isinstance(prompt, str):
-        return tokenizer.encode(prompt, add_special_tokens=True)
+        return tokenizer.encode(prompt, add_special_tokens=body.add_special_tokens)
     return [token for token in prompt if isinstance(token, int)]
 
 

@@ -11,9 +11,14 @@ from goodput.engines.transformers.model import Choice
 _GREEDY_BELOW = 1e-5
 #: Fields that would change an answer, with the values (besides null) that change nothing.
 _NEUTRAL: dict[str, tuple[object, ...]] = {
+    "add_special_tokens": (False,),  # of a chat; a completion's is read
     "allowed_token_ids": (),
     "bad_words": ([],),
     "best_of": (1,),
+    "chat_template": (),
+    "chat_template_kwargs": ({},),
+    "continue_final_message": (False,),
+    "documents": ([],),
     "echo": (False,),
     "frequency_penalty": (0,),
     "include_stop_str_in_output": (False,),
@@ -22,6 +27,7 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
     "logprobs": (False,),
     "presence_penalty": (0,),
     "prompt_logprobs": (False,),
+    "reasoning_effort": (),
     "response_format": ({"type": "text"},),
     "skip_special_tokens": (True,),
     "stop": ([],),
