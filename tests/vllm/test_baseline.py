@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -189,6 +190,21 @@ def rate(engine: Engine, concurrency: int, requests: int = 8, tokens: int = 32) 
     return requests * tokens / seconds, seconds
 
 
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--device", "cuda"], "error: argument --device: cuda cannot be used"),
+        (["--device", "abacus"], "error: argument --device: abacus cannot be used"),
+        (["--max-model-len", "8193"], "error: User-specified max_model_len (8193) is greater than the derived"),
+    ],
+)
+def test_flags_that_do_not_go_with_machine_or_model_are_named(flags: list[str], message: str, vllm: Vllm) -> None:
+    words = [str(vllm.baseline / PROGRAM), str(vllm.model), *flags]
+    done = subprocess.run(words, env=vllm.environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
 def test_it_says_what_it_is(engines: Engines) -> None:
     _, baseline = engines
     info = json.loads(baseline.client.get("/server_info", params={"config_format": "json"}).text)
@@ -196,4 +212,4 @@ def test_it_says_what_it_is(engines: Engines) -> None:
     assert config["model_config"]["dtype"] == "float32"
     assert config["device_config"]["device"] == "cpu"
     assert environment["torch_version"].startswith("2.13.0")
-    assert baseline.client.get("/version").json() == {"version": "transformers 5.19.0"}
+    assert baseline.client.get("/version").json() == {"version": "5.19.0", "engine": "transformers"}

@@ -14,7 +14,11 @@ class KvCacheTooSmallError(EngineError):
 
 
 class ModelError(EngineError):
-    """A model cannot be loaded as asked."""
+    """A model cannot be loaded."""
+
+
+class ArgumentError(EngineError):
+    """A flag's value does not go with the model or the machine."""
 
 
 class RequestError(EngineError):

@@ -47,6 +47,7 @@ RULES: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
         ("EngineDead", r"EngineDeadError|EngineCore encountered a fatal error|died unexpectedly"),
         ("EngineDead", r"ncclSystemError|ncclUnhandledCudaError|NCCL error|an illegal memory access|Xid \(PCI"),
         ("EngineDead", r"Engine core initialization failed|EngineCore failed to start"),
+        ("EngineDead", r"generating failed, the server ends: "),  # of the Transformers baseline
     )
 )
 

@@ -33,7 +33,10 @@ def resolved_of(info: Mapping[str, Any] | None, log: StartLog | None) -> dict[st
 
 
 def snapshot_of(info: Mapping[str, Any] | None, plan: TrialPlan) -> str | None:
-    """Commit of the model that was loaded, where its path, the log or this machine's cache tells."""
+    """Commit of the model that was loaded, where the server, its path, the log or this machine's cache tells."""
+    commit = _text(_part(info, "transformers"), "model_commit")
+    if commit is not None:
+        return commit
     config = _part(_part(info, "vllm_config"), "model_config")
     path = _SNAPSHOT.search(str(config.get("model", "")))
     if path is not None:

@@ -100,7 +100,7 @@ def test_what_it_has_not_is_not_found_or_refused_by_name(baseline: Start) -> Non
 
 def test_it_says_what_it_is(baseline: Start) -> None:
     server = baseline()
-    assert server.client.get("/version").json() == {"version": "transformers 5.0.0"}
+    assert server.client.get("/version").json() == {"version": "5.0.0", "engine": "transformers"}
     info = server.client.get("/server_info", params={"config_format": "json"}).json()
     assert info["vllm_config"]["model_config"]["dtype"] == "float32"
     assert info["vllm_config"]["device_config"] == {"device": "cpu"}

@@ -51,6 +51,8 @@ def test_a_healthy_log_is_no_failure(log: str) -> None:
         ),
         ("vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.", "EngineDead"),
         ("RuntimeError: Engine core initialization failed. See root cause above.", "EngineDead"),
+        ("generating failed, the server ends: index out of range in self", "EngineDead"),
+        ("goodput-engine-transformers: error: argument --device: cuda cannot be used: no CUDA", "InvalidServerArgs"),
         (
             "ValueError: Consider increasing max_num_batched_tokens or decreasing num_speculative_tokens",
             "InvalidServerArgs",

@@ -56,6 +56,17 @@ def test_gpus_that_the_driver_saw(plan: TrialPlan) -> None:
     assert (found.gpu_memory_gib, found.driver) == (79.5, "570.1")
 
 
+def test_the_baseline_tells_its_snapshot_type_and_device(plan: TrialPlan) -> None:
+    info = {
+        "vllm_config": {"model_config": {"dtype": "float32", "revision": None}, "device_config": {"device": "cpu"}},
+        "system_env": {"torch_version": "2.13.0", "is_cuda_available": "False"},
+        "transformers": {"model_commit": COMMIT},
+    }
+    found = provenance("5.19.0", info, resolved_of(info, None), plan, ())
+    assert (found.engine_version, found.torch, found.model_revision) == ("5.19.0", "2.13.0", COMMIT)
+    assert found.resolved == {"device": "cpu", "dtype": "float32"}
+
+
 def test_the_snapshot_is_known_from_the_path_the_log_or_the_cache(plan: TrialPlan) -> None:
     path = {"vllm_config": {"model_config": {"model": f"/hub/models--a--b/snapshots/{COMMIT}"}}}
     assert snapshot_of(path, plan) == COMMIT

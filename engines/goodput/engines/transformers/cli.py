@@ -4,7 +4,7 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from goodput.engines.errors import ModelError
+from goodput.engines.errors import ArgumentError, ModelError
 from goodput.engines.transformers import arguments
 
 
@@ -12,7 +12,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Runs the server until SIGTERM or SIGINT.
 
     Exit codes: 0 after a stop by signal; 1 where the model cannot be loaded or generating failed; 2 for a bad
-    command line.
+    command line, or one that does not go with model and machine.
     """
     namespace = arguments.parse(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(
@@ -27,5 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise SystemExit(f"{error.name} is not installed here: pip install 'goodput[transformers]'") from error
     try:
         serve(namespace)
+    except ArgumentError as error:
+        arguments.parser().error(str(error))
     except ModelError as error:
-        raise SystemExit(f"ValueError: {error}") from error
+        raise SystemExit(str(error)) from error

@@ -8,7 +8,7 @@ import torch
 import transformers
 
 from goodput.engines.api.protocol import Sampling
-from goodput.engines.errors import ModelError, RequestError
+from goodput.engines.errors import ArgumentError, ModelError, RequestError
 from goodput.engines.transformers.model import Choice, ModelFacts
 
 _DTYPES = {"half": "float16", "float": "float32"}
@@ -54,7 +54,8 @@ class HubModel:
         seed: of the server's own stream of random numbers.
 
     Raises:
-        ModelError: it cannot be loaded as asked.
+        ModelError: it cannot be loaded.
+        ArgumentError: there is no such device, or the model is not that long.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class HubModel:
         seed: int,
     ) -> None:
         torch.manual_seed(seed)
-        self._device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
+        self._device = _device(device)
         common = {"revision": revision, "trust_remote_code": trust_remote_code}
         attention = {} if attn_implementation == "auto" else {"attn_implementation": attn_implementation}
         try:
@@ -119,7 +120,7 @@ class HubModel:
         config, text = self._model.config, self._model.config.get_text_config()
         longest = getattr(text, "max_position_embeddings", None)
         if asked_len is not None and longest is not None and asked_len > longest:
-            raise ModelError(
+            raise ArgumentError(
                 f"User-specified max_model_len ({asked_len}) is greater than the derived max_model_len ({longest})."
             )
         on_gpu = self._device.type == "cuda"
@@ -137,6 +138,16 @@ class HubModel:
             gpu=torch.cuda.get_device_name(self._device) if on_gpu else None,
             defaults=Sampling(**{key: getattr(self._model.generation_config, key, None) for key in _DEFAULTS}),
         )
+
+
+def _device(name: str) -> Any:
+    """The device, where torch can put something on it."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.zeros(1, device=name).device
+    except (RuntimeError, AssertionError) as error:  # unknown, not built in, or not there
+        raise ArgumentError(f"argument --device: {name} cannot be used: {error}") from error
 
 
 class _Streamer:

@@ -107,8 +107,8 @@ class SequentialQueue:
                 on_token=on_token,
                 cancelled=lambda: request.cancelled,
             )
-        except Exception:  # noqa: BLE001  whatever the model raises ends the server, as it ends vLLM's
-            _log.exception("generating failed: the server ends")
+        except Exception as error:  # noqa: BLE001  whatever the model raises ends the server, as it ends vLLM's
+            _log.exception("generating failed, the server ends: %s", error)
             self._events.call_soon_threadsafe(self._fail, request)
         else:
             self._events.call_soon_threadsafe(self._ended, request)

@@ -18,7 +18,8 @@ def serve(namespace: Namespace) -> None:
     """Runs the server in the foreground until SIGTERM or SIGINT.
 
     Raises:
-        ModelError: the model cannot be loaded as asked.
+        ModelError: the model cannot be loaded.
+        ArgumentError: a flag does not go with model or machine.
         SystemExit: it cannot listen, or generating failed (code 1).
     """
     model = _load(namespace)

@@ -97,7 +97,7 @@ def _served(facts: ModelFacts, name: str, served_name: str) -> Served:
         name=served_name,
         model=name,
         owner="transformers",
-        version={"version": f"transformers {facts.transformers}"},
+        version={"version": facts.transformers, "engine": "transformers"},
         max_model_len=facts.max_model_len,
         fingerprint=f"transformers-{facts.transformers}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:8]}",
     )
