@@ -14,7 +14,7 @@ from goodput.analysis import stats
 from goodput.analysis.cells import Cell
 from goodput.analysis.goodput_table import known, start_cells
 from goodput.analysis.result import AnalysisResult
-from goodput.analysis.schema import Config, Provenance, StartLog
+from goodput.analysis.schema import PRIME, Config, Provenance, StartLog
 from goodput.analysis.tables import BOOL, FLOAT, INT, TEXT, Columns, Row, build, flag_cells
 
 PROVENANCE = (
@@ -51,6 +51,7 @@ REST: Columns = {
     "warm_start_seconds": FLOAT,
     "compile_cache_hit_ratio": FLOAT,
     "start_order": TEXT,
+    "prime_seconds": FLOAT,
     "warmup_seconds": FLOAT,
     "output_pairs": INT,
     "identical_outputs_ratio": FLOAT,
@@ -81,7 +82,8 @@ def configs_table(result: AnalysisResult) -> pa.Table:
 
 
 def _row(result: AnalysisResult, config: Config, cells: Sequence[Cell]) -> Row:
-    trials = [trial for trial in result.states.trials if trial.config == config.id]
+    mine = [trial for trial in result.states.trials if trial.config == config.id]
+    trials = [trial for trial in mine if trial.block != PRIME]
     return {
         "config": config.id,
         "engine": config.engine,
@@ -95,6 +97,7 @@ def _row(result: AnalysisResult, config: Config, cells: Sequence[Cell]) -> Row:
         "trials": len(trials),
         "failure_reasons": _distinct(trial.reason for trial in trials),
         **start_cells(cells),
+        "prime_seconds": stats.mean(known(trial.start_seconds for trial in mine if trial.block == PRIME)),
         "warmup_seconds": stats.mean(known(cell.document.start.warmup_seconds for cell in cells)),
         **_equality(result, config.id),
         "gpu_seconds": total_gpu_seconds(result, config.id),

@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from goodput.analysis import ids
 
 SCHEMA_VERSION = 1
+PRIME = "prime"
+"""Block id of the starts that fill the compile cache: they measure nothing."""
 
 Evidence = Literal["measured", "synthetic"]
 LoadState = Literal["stable", "saturated", "not_judged"]

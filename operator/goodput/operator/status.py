@@ -75,6 +75,7 @@ def _plan(sweep: Sweep) -> Status:
         "loads": len(sweep.loads),
         "blocks": len(sweep.blocks),
         "cells": sweep.planned_cells,
+        **({"primes": len(sweep.primes)} if sweep.primes else {}),
     }
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from goodput.analysis import ids
-from goodput.analysis.schema import Config, Evidence, Load, SpecDocument
+from goodput.analysis.schema import PRIME, Config, Evidence, Load, SpecDocument
 from goodput.operator.spec.external import address
 
 if TYPE_CHECKING:
@@ -47,6 +47,11 @@ class TrialId:
     def name(self) -> str:
         """Short, unique within the sweep, a valid part of an object's name: ``1a2b3c4d5e-0-1``."""
         return f"{self.config}-{self.block}-{self.attempt}"
+
+    @property
+    def primes(self) -> bool:
+        """It only fills the compile cache: its server goes as soon as it is ready, and nothing is measured."""
+        return self.block == PRIME
 
     @property
     def folder(self) -> str:
@@ -95,6 +100,7 @@ class Sweep:
     output_check: bool  # the same
     estimate_seconds: float
     estimate_gpu_hours: float
+    primes: tuple[str, ...] = ()  # config ids whose servers fill the compile cache before the first block
     warnings: tuple[str, ...] = ()  # what does not stop it, and should be known
 
     @property
@@ -157,6 +163,7 @@ class Sweep:
         return tuple(self._pairs())
 
     def _pairs(self) -> Iterator[tuple[str, str]]:
+        yield from ((PRIME, config) for config in self.primes)
         for number, block in enumerate(self.blocks):
             if self.sentinel:
                 yield self.sentinels[number], self.reference

@@ -284,3 +284,34 @@ def test_results_elsewhere_are_another_sweep_folder(bench: Bench) -> None:
 def _condition(status: dict[str, Any], kind: str) -> tuple[str, str]:
     found = next(item for item in status["conditions"] if item["type"] == kind)
     return found["status"], found["reason"]
+
+
+def primed(bench: Bench) -> None:
+    """Let the servers of the sweep share a compile cache that is filled first."""
+    spec = SWEEP["spec"]
+    engine = {**spec["engines"][0], "compileCache": {"mode": "prime", "claimName": "compiled"}}
+    document = {**SWEEP, "spec": {**spec, "engines": [engine]}}
+    (bench.folder / "sweep.json").write_text(json.dumps(document))
+
+
+def test_the_compile_cache_is_filled_before_anything_is_measured(bench: Bench) -> None:
+    primed(bench)
+    code, output = bench.run()
+    assert code == 0, output
+    assert output.count(": done\n") == 2
+    assert output.index("filling the compile cache") < output.index("block 0 ·")
+    assert output.rindex("filling the compile cache") < output.index("block 0 ·")
+    assert (bench.status["plan"]["primes"], bench.status["counts"]["trials"], bench.results) == (2, 6, 8)
+    assert max(bench.measured.values()) == 1
+
+
+def test_a_driver_that_is_killed_while_the_cache_is_filled_goes_on_there(bench: Bench) -> None:
+    primed(bench)
+    driver = bench.start()
+    reads(driver, "filling the compile cache")
+    driver.kill()
+    driver.communicate(timeout=120)
+    code, output = bench.run()
+    assert code == 0, output
+    assert (bench.results, bench.status["phase"]) == (8, "Succeeded")
+    assert not bench.children()

@@ -58,8 +58,10 @@ def server_environment(sweep: Sweep, trial: TrialId, folder: TrialFolder) -> dic
     environment = dict(os.environ)
     if engine.kind == "vllm":
         environment |= {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1"}  # resets and /server_info
-        if engine.compile_cache.mode == "none":
-            environment["VLLM_CACHE_ROOT"] = str(folder.compiled)
+        if engine.compile_cache.mode != "shared":
+            cache = folder.compiled if engine.compile_cache.mode == "none" else folder.primed
+            # The CPU backend compiles through inductor alone, whose cache is otherwise one folder for all.
+            environment |= {"VLLM_CACHE_ROOT": str(cache / "vllm"), "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
     if engine.loads_model and sweep.spec.model.cache is not None and sweep.spec.model.cache.offline:
         environment["HF_HUB_OFFLINE"] = "1"
     environment |= {variable.name: variable.value for variable in engine.env if variable.value is not None}

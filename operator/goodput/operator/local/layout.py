@@ -51,6 +51,11 @@ class TrialFolder:
         """The server's own compile cache: every start compiles anew."""
         return self.root / "compiled"
 
+    @property
+    def primed(self) -> Path:
+        """The compile cache of all servers of the sweep, filled before the first block."""
+        return self.root.parent.parent / "compiled"
+
 
 @dataclass(frozen=True)
 class TaskFolder:

@@ -34,7 +34,8 @@ def _canary(before: Observed, after: Observed) -> Iterator[str]:
 
 def _name(sweep: Sweep, trial: TrialId) -> str:
     config = sweep.by_id.get(trial.config)
-    return f"block {trial.block} · {trial.config if config is None else config.label}"
+    name = trial.config if config is None else config.label
+    return f"filling the compile cache · {name}" if trial.primes else f"block {trial.block} · {name}"
 
 
 def _trial(sweep: Sweep, before: Trial | None, after: Trial) -> Iterator[str]:
@@ -65,7 +66,7 @@ def _end(trial: Trial) -> str:
     outcome = memory.outcome or (trial.runner.outcome if trial.runner is not None else None)
     measured = "" if outcome is None else f"{outcome.valid} of {outcome.planned} loads have a result"
     if outcome is not None and outcome.done:
-        return f"done, {measured}"
+        return f"done, {measured}" if outcome.planned else "done"
     if memory.interrupted:
         return "stopped, the running measurement is void"
     if memory.failure is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from goodput.analysis.schema import PRIME
 from goodput.operator.actions import Action, Remember
 from goodput.operator.observed import Trial
 from goodput.operator.plan.attempts import Pair, holds_slot, last_order, runner_active
@@ -60,10 +61,10 @@ def _uses_server(view: View, trial_id: TrialId, trial: Trial) -> bool:
 
 
 def ended_blocks(view: View) -> tuple[str, ...]:
-    """Measured blocks (no sentinels) in which every pair is done, failed or pruned, in their order."""
-    sentinels = set(view.sweep.sentinels)
+    """Measured blocks (no sentinels, no primes) in which every pair is done, failed or pruned, in their order."""
+    unmeasured = {*view.sweep.sentinels, PRIME}
     return tuple(
         block
         for block, members in blocks(view)
-        if block not in sentinels and all(view.fate(pair)[0] != "open" for pair in members)
+        if block not in unmeasured and all(view.fate(pair)[0] != "open" for pair in members)
     )

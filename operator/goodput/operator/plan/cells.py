@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from goodput.analysis.schema import CellWithoutResult, StatesDocument, TrialState
+from goodput.analysis.schema import PRIME, CellWithoutResult, StatesDocument, TrialState
 from goodput.operator import reasons
 from goodput.operator.observed import Trial
 from goodput.operator.plan.attempts import Pair, gpu_seconds, over
@@ -91,11 +91,16 @@ def _open_cell(trial: Trial, load: str) -> tuple[State, str] | None:
     return next(((cell.outcome, cell.reason) for cell in cells if cell.load == load), None)
 
 
+def _measured(view: View) -> Iterator[Pair]:
+    """Pairs that have cells: all but those that only fill the compile cache."""
+    return (pair for pair in view.pairs.values() if pair.block != PRIME)
+
+
 def tally(view: View) -> Tally:
     """Count all planned cells."""
     loads = view.sweep.load_ids
     counts: Counter[str] = Counter()
-    for pair in view.pairs.values():
+    for pair in _measured(view):
         if not pair.attempts and view.fate(pair)[0] == "open":
             counts["pending"] += len(loads)
             continue
@@ -119,7 +124,7 @@ def states(view: View, generation: int, *, final: bool) -> StatesDocument:
         generation=generation,
         final=final,
         trials=tuple(_trial_states(view)),
-        cells=tuple(cell for pair in view.pairs.values() for cell in without_result(view, pair)),
+        cells=tuple(cell for pair in _measured(view) for cell in without_result(view, pair)),
     )
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from goodput.analysis.schema import PRIME
+from goodput.operator.plan.attempts import Pair
 from goodput.operator.plan.view import View
+from goodput.operator.spec.estimate import START_SECONDS
 
 
 @dataclass(frozen=True)
@@ -21,24 +24,30 @@ def estimate(view: View) -> Estimate:
     planned = max(1, len(view.pairs))
     servers = min(view.policy.parallelism, len(view.sweep.configs))
     per_trial = _measured_seconds(view) or view.sweep.estimate_seconds * servers / planned
-    waiting = 0
-    running = 0.0
+    trials = 0
+    waiting = running = 0.0
     for pair in view.pairs.values():
         if view.fate(pair)[0] != "open":
             continue
         begun = [trial.memory.created for _, trial in pair.attempts if trial.memory.ended is None]
         if begun:
-            running += max(0.0, per_trial - (view.now - begun[-1]))
+            running += max(0.0, _seconds(view, pair, per_trial) - (view.now - begun[-1]))
         elif not pair.live:
-            waiting += 1
-    share = (running + waiting * per_trial) / servers
+            trials += 1
+            waiting += _seconds(view, pair, per_trial)
+    share = (running + waiting) / servers
     per_trial_gpu_hours = view.sweep.estimate_gpu_hours / planned
-    left_gpu_hours = (running / per_trial + waiting) * per_trial_gpu_hours if per_trial else 0.0
+    left_gpu_hours = (running + waiting) / per_trial * per_trial_gpu_hours if per_trial else 0.0
     return Estimate(
-        trials=len(view.observed.trials) + waiting,
+        trials=len(view.observed.trials) + trials,
         gpu_hours=view.spent.gpu_seconds / 3600 + left_gpu_hours,
         remaining_seconds=share,
     )
+
+
+def _seconds(view: View, pair: Pair, per_trial: float) -> float:
+    """Expected of one attempt; one that fills the compile cache is a start and no more."""
+    return START_SECONDS[view.sweep.by_id[pair.config].kind] if pair.block == PRIME else per_trial
 
 
 def _measured_seconds(view: View) -> float | None:
@@ -47,6 +56,6 @@ def _measured_seconds(view: View) -> float | None:
         trial.memory.server_gone - trial.memory.created
         for pair in view.pairs.values()
         for (_, trial), (end, _) in zip(pair.attempts, pair.ends, strict=True)
-        if end == "done" and trial.memory.server_gone is not None
+        if end == "done" and pair.block != PRIME and trial.memory.server_gone is not None
     ]
     return sum(times) / len(times) if times else None

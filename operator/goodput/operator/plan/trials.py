@@ -24,10 +24,14 @@ from goodput.operator.plan.attempts import over, runner_active
 from goodput.operator.plan.ending import Ending, Terms, ending, server_cause, wait_until
 from goodput.operator.plan.limits import LOGS_TIMEOUT_SECONDS, RUNNER_BACKSTOP_SECONDS, RUNNER_GRACE_SECONDS
 from goodput.operator.sweep import TrialId
+from goodput.runner.contract import Outcome
 
 CAUSE_SECONDS = 5.0
 """How long a server that the runner found gone is kept, so that the driver can see why (the kubelet reports
 the end of a container within a second or two)."""
+
+PRIMED = Outcome(planned=0, valid=0)
+"""A start that only fills the compile cache has done all it was for once its server is ready."""
 
 LOST_SERVER = frozenset({"ServerGone", "ServerRestarted", "EngineDead"})
 """Open cells with these reasons may have a cause that only the driver sees."""
@@ -74,6 +78,8 @@ def _note(trial_id: TrialId, trial: Trial, end: Ending | None, now: float) -> No
         note = replace(note, server_ready=server.ready)
     if runner is not None and runner.outcome is not None and memory.outcome is None:
         note = replace(note, outcome=runner.outcome)
+    if trial_id.primes and _ready(trial) and memory.outcome is None and memory.ended is None:
+        note = replace(note, outcome=PRIMED)
     if _released(trial):
         note = replace(note, released=now)
     if server is None and memory.server_gone is None and (memory.ended is not None or memory.released is not None):
@@ -103,8 +109,12 @@ def _forward(trial_id: TrialId, trial: Trial, terms: Terms) -> Iterator[Action]:
     if trial.server is None:
         if terms.may_start:
             yield StartServer(trial_id)
-    elif trial.server.state == "ready" and trial.runner is None:
+    elif _ready(trial) and trial.runner is None and not trial_id.primes:
         yield StartRunner(trial_id)
+
+
+def _ready(trial: Trial) -> bool:
+    return trial.server is not None and trial.server.state == "ready"
 
 
 def _release(trial_id: TrialId, trial: Trial) -> Iterator[Action]:

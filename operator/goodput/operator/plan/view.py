@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from goodput.analysis.schema import PRIME
 from goodput.operator.clock import Clock
 from goodput.operator.observed import Failure, Observed, Trial
 from goodput.operator.plan import budget, pruning
@@ -122,5 +123,6 @@ def _given_up(found: Mapping[tuple[str, str], Pair]) -> frozenset[str]:
         pair.config
         for pair in found.values()
         if pair.given_up is not None
+        and pair.block != PRIME  # its configs are measured all the same, and their logs say that they compiled
         and all(trial.memory.outcome is None or trial.memory.outcome.valid == 0 for _, trial in pair.attempts)
     )

@@ -64,11 +64,13 @@ class CompileCache(Part):
 
     mode: Literal["none", "prime", "shared"] = Field(
         default="none",
-        description="none: every start compiles anew. shared: all servers use the claim. prime: one start "
-        "fills a cache that the others read.",
+        description="none: every start compiles anew. shared: all servers use the claim. prime: the same, and before "
+        "the first block one unmeasured start per distinct compile key fills it, so that all measured starts are warm.",
     )
     claim_name: ObjectName | None = Field(
-        default=None, description="The PersistentVolumeClaim that holds the cache, for mode shared."
+        default=None,
+        description="The PersistentVolumeClaim that holds the cache, for prime and shared. "
+        "On one machine prime uses the sweep's state folder.",
     )
 
 

@@ -37,17 +37,23 @@ def least_trial_seconds(steps: tuple[LoadStep, ...]) -> float:
 
 
 def estimate(
-    spec: SweepSpec, configs: tuple[Config, ...], steps: tuple[LoadStep, ...], *, sentinels: int = 0
+    spec: SweepSpec,
+    configs: tuple[Config, ...],
+    steps: tuple[LoadStep, ...],
+    *,
+    sentinels: int = 0,
+    primes: tuple[str, ...] = (),
 ) -> Estimate:
-    """Expected size; the reference (the first config) stands for the sentinels' trials."""
+    """Expected size; the reference (the first config) stands for the sentinels' trials. ``primes``: config ids."""
     engines = {engine.name: engine for engine in spec.engines}
     blocks = spec.plan.blocks.min
     runs = [(config, blocks) for config in configs] + [(configs[0], sentinels)]
     seconds = [(trial_seconds(spec, engines[config.engine], steps), config.gpus, n) for config, n in runs]
     trials = sum(n for _, _, n in seconds)
+    seconds += [(START_SECONDS[each.kind], each.gpus, 1) for each in configs if each.id in primes]
     servers = min(spec.plan.parallelism, len(configs))
     return Estimate(
-        trials=trials,
+        trials=trials + len(primes),
         cells=trials * len(steps),
         seconds=sum(s * n for s, _, n in seconds) / servers,
         gpu_hours=sum(s * n * gpus for s, gpus, n in seconds) / 3600,

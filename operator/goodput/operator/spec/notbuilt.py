@@ -22,10 +22,6 @@ def _values(spec: SweepSpec) -> Iterator[tuple[str, object, bool, str]]:
     work, cache = spec.workload, spec.model.cache
     creates = cache is not None and cache.create is not None
     yield "spec.model.cache.create", MISSING, creates, "name an existing claim with claimName"
-    for number, engine in enumerate(spec.engines):
-        place = f"spec.engines[{number}]"
-        mode = engine.compile_cache.mode
-        yield f"{place}.compileCache.mode", mode, mode == "prime", "use none or shared"
     yield "spec.workload.search", MISSING, work.search is not None, "list rates in requestRate"
     objective = spec.objective.name
     unbuilt = objective in ("capacity", "makespan")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from goodput.analysis import ids
-from goodput.analysis.schema import Load
+from goodput.analysis.schema import PRIME, Load
 from goodput.operator.spec.errors import MISSING, Problem, SpecError
 from goodput.operator.spec.resolve import resolve
 from goodput.operator.sweep import Sweep
@@ -94,11 +94,12 @@ def _summary(sweep: Sweep) -> Iterator[str]:
     starts = "server starts" if any(config.command for config in sweep.configs) else "trials; nothing is started"
     servers = len(sweep.configs) * blocks + len(sweep.sentinels)
     hours = f", {sweep.estimate_gpu_hours:.2g} GPU hours" if sweep.estimate_gpu_hours else ""
+    primes = f" after {len(sweep.primes)} that fill the compile cache" if sweep.primes else ""
     sentinel = f" + {len(sweep.sentinels)} sentinel starts" if sweep.sentinel else ""
     yield f"sweep {sweep.name} ({sweep.evidence}), results in {sweep.spec.results.uri}/sweep={sweep.folder}"
     yield (
         f"{len(sweep.configs)} configs x {len(sweep.loads)} loads x {blocks} blocks{sentinel} "
-        f"= {sweep.planned_cells} cells in {servers} {starts}"
+        f"= {sweep.planned_cells} cells in {servers} {starts}{primes}"
     )
     yield f"estimate: {_span(sweep.estimate_seconds)}{hours} with parallelism {sweep.spec.plan.parallelism}"
     if sweep.output_check:
@@ -146,8 +147,10 @@ def _details(load: Load) -> Iterator[str]:
 def _cells(sweep: Sweep) -> Iterator[str]:
     yield "cells, in the order of their server starts"
     wide = max(len(config.label) for config in sweep.configs)
+    for config_id in sweep.primes:
+        yield f"  block {PRIME}  {config_id}  {sweep.by_id[config_id].label:<{wide}}  fills the compile cache, no cell"
     for block, config_id in sweep.sequence():
-        for step in sweep.loads:
+        for step in sweep.loads if block != PRIME else ():
             label = sweep.by_id[config_id].label
             yield f"  block {block:>3}  {config_id}  {label:<{wide}}  {step.load.label:<18}  not_run"
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from goodput.analysis import ids
 from goodput.analysis.schema import Config, Load
+from goodput.operator.spec.compilekey import primes
 from goodput.operator.spec.engineversion import version_warning
 from goodput.operator.spec.errors import MISSING, Problem, SpecError
 from goodput.operator.spec.estimate import SENTINEL_ABOVE_SECONDS, estimate, least_trial_seconds
@@ -64,7 +65,8 @@ def resolve(
         spec.plan.sentinel == "auto" and estimate(spec, configs, steps).seconds > SENTINEL_ABOVE_SECONDS
     )
     sentinels = spec.plan.blocks.min + 1 if sentinel else 0
-    expected = estimate(spec, configs, steps, sentinels=sentinels)
+    primed = primes(spec, configs)
+    expected = estimate(spec, configs, steps, sentinels=sentinels, primes=primed)
     return Sweep(
         namespace=namespace,
         name=name,
@@ -77,6 +79,7 @@ def resolve(
         loads=steps,
         reference=reference.id,
         sentinel=sentinel,
+        primes=primed,
         output_check=checks_outputs(spec, configs),
         estimate_seconds=expected.seconds,
         estimate_gpu_hours=expected.gpu_hours,

@@ -21,6 +21,7 @@ class StatusPlan(Part):
     loads: Count | None = Field(default=None, description="Load points.")
     blocks: Count | None = Field(default=None, description="Blocks.")
     cells: Count | None = Field(default=None, description="Cells, sentinels included.")
+    primes: Count | None = Field(default=None, description="Starts that fill the compile cache before the first block.")
 
 
 class StatusCounts(Part):

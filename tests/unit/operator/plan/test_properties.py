@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodput.analysis.schema import AnalysisAnswer, StatesDocument
+from goodput.analysis.schema import PRIME, AnalysisAnswer, StatesDocument
 from goodput.operator import actions as do
 from goodput.operator.observed import Analysis, Canary, Failure, Memory, Observed, Runner, Server, Trial
 from goodput.operator.plan import Plan, plan
@@ -26,7 +26,9 @@ LOOKS = 1500  # a sweep that takes more passes than this is held not to end
 
 
 @cache
-def base_sweep(budgets: int, rates: int, blocks: int) -> Sweep:
+def base_sweep(budgets: int, rates: int, blocks: int, prime: bool = False) -> Sweep:
+    compiled = {"compileCache": {"mode": "prime", "claimName": "compiled"}} if prime else {}
+    engine = {"name": "sim", "kind": "simulated", "args": {"max_num_seqs": 64}, **compiled}
     return resolve(
         {
             "apiVersion": "goodput.dev/v1alpha1",
@@ -34,7 +36,7 @@ def base_sweep(budgets: int, rates: int, blocks: int) -> Sweep:
             "metadata": {"name": "world"},
             "spec": {
                 "model": {"name": "toy"},
-                "engines": [{"name": "sim", "kind": "simulated", "args": {"max_num_seqs": 64}}],
+                "engines": [engine],
                 "configs": {"grid": {"max_num_batched_tokens": [2 ** (8 + n) for n in range(budgets)]}},
                 "workload": {
                     "promptTokens": [64],
@@ -93,9 +95,12 @@ class World:
                 self.trials.setdefault(trial_id, Trial(Memory(order=order, created=self.now)))
             case do.StartServer(trial_id):
                 assert again or self.trials[trial_id].server is None
+                if not trial_id.primes and not self.trials[trial_id].memory.ended:
+                    self.after_primes(trial_id)
                 if self.trials[trial_id].server is None:
                     self.update(trial_id, server=Server("pending", self.now))
             case do.StartRunner(trial_id):
+                assert not trial_id.primes, "a start that fills the cache measures nothing"
                 trial = self.trials[trial_id]
                 assert trial.server is not None
                 assert again or trial.runner is None
@@ -129,6 +134,11 @@ class World:
             case do.CleanUp():
                 assert self.status["phase"] in TERMINAL
                 self.canary, self.trials, self.analyses, self.cleaned = None, {}, {}, True
+
+    def after_primes(self, trial_id: TrialId) -> None:
+        """A measured server starts once nothing is left of the starts that fill the cache."""
+        for other, trial in self.trials.items():
+            assert not other.primes or trial.memory.server_gone is not None, f"{trial_id} before {other}"
 
     def note(self, note: do.Note) -> None:
         memory = self.trials[note.trial].memory
@@ -251,6 +261,7 @@ class Story:
     deadline_seconds: float | None
     suspend_at: tuple[int, ...]
     cancel_at: int | None
+    prime: bool = False
 
 
 stories = st.builds(
@@ -267,6 +278,7 @@ stories = st.builds(
     deadline_seconds=st.none() | st.floats(60, 3000),
     suspend_at=st.lists(st.integers(0, CALM_AFTER - 50), max_size=3).map(tuple),
     cancel_at=st.none() | st.integers(0, CALM_AFTER),
+    prime=st.booleans(),
 )
 
 
@@ -279,7 +291,7 @@ def with_spec(story: Story, number: int) -> Sweep:
 
 @lru_cache(maxsize=8)
 def changed_sweep(story: Story, suspended: bool, cancelled: bool) -> Sweep:
-    sweep = base_sweep(story.budgets, story.rates, story.blocks)
+    sweep = base_sweep(story.budgets, story.rates, story.blocks, story.prime)
     spec = sweep.spec
     spec = spec.model_copy(
         update={
@@ -354,6 +366,9 @@ def test_every_sweep_ends_with_every_cell_accounted_for(story: Story) -> None:
     assert counts["pending"] == 0
     assert sum(counts[name] for name in ("measured", "void", "failed", "pruned", "notRun")) == len(planned)
     assert counts["measured"] <= len(world.results)
+    primed = [trial for trial in world.final.trials if trial.block == PRIME]
+    assert {trial.config for trial in primed} <= set(world.sweep.primes)
+    assert bool(primed) <= story.prime
 
 
 @settings(max_examples=20, deadline=None)
@@ -367,3 +382,17 @@ def test_without_trouble_every_config_needs_one_server_per_block(seed: int, budg
     assert isinstance(counts, dict)
     assert counts["trials"] == budgets * 2
     assert len(world.commits) == budgets * 4
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32), budgets=st.integers(1, 4), parallelism=st.integers(1, 4))
+def test_without_trouble_every_compile_key_is_started_once_before_the_blocks(
+    seed: int, budgets: int, parallelism: int
+) -> None:
+    story = Story(seed, budgets, 2, 2, parallelism, 0, 0.0, None, None, None, (), None, prime=True)
+    world, last = run(story)
+    assert last.status["phase"] == "Succeeded"
+    assert last.status["progress"] == f"{budgets * 4}/{budgets * 4}"
+    assert world.final is not None
+    started = sorted(world.final.trials, key=lambda trial: trial.start_order or 0)
+    assert [trial.block == PRIME for trial in started] == [True] * budgets + [False] * budgets * 2

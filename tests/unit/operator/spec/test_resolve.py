@@ -199,10 +199,6 @@ def test_a_slow_slo_does_not_make_a_batch_longer_than_its_budget(work: dict[str,
     ("parts", "field"),
     [
         ({"model": {"name": "m", "cache": {"create": {"size": "1Gi"}}}}, "spec.model.cache.create"),
-        (
-            {"engines": [{**VLLM, "compileCache": {"mode": "prime", "claimName": "c"}}]},
-            "spec.engines[0].compileCache.mode",
-        ),
         ({"workload": {"search": {"min": 1, "max": 9}}}, "spec.workload.search"),
         ({"objective": {"name": "capacity"}}, "spec.objective.name"),
         ({"objective": {"name": "makespan"}}, "spec.objective.name"),
