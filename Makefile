@@ -16,7 +16,7 @@ define twice
 $(BIN)/pytest -q $(1) || { echo "== once more, what failed:"; $(BIN)/pytest -q --last-failed $(1); }
 endef
 
-.PHONY: help demo test unit integration cluster-test lifecycle e2e e2e-vllm e2e-vllm-cluster check lint types layers chart image cluster-up cluster-down cluster-demo bench bench-client soak fuzz clean
+.PHONY: help demo test unit integration cluster-test lifecycle e2e e2e-vllm e2e-vllm-cluster check lint types layers chart image cluster-up cluster-down cluster-demo bench bench-client figures soak fuzz clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -87,6 +87,12 @@ bench: $(VENV)/dev ## Speed, printed as ratios within one run (the operator's ti
 
 bench-client: $(VENV)/dev ## The load client beside its peers, one server whose truth is known: 25 minutes, or QUICK=1 (writes docs/client-comparison.md)
 	$(BIN)/python -m bench.client --write $(if $(QUICK),--quick)
+
+figures: $(VENV)/local ## The two figures of the teaching models, simulated in virtual time (writes docs/figures)
+	rm -rf results/figures
+	$(BIN)/goodput simulate examples/figures/latency-throughput.yaml --out results/figures
+	$(BIN)/goodput simulate examples/figures/chunk-budget.yaml --out results/figures
+	$(BIN)/python examples/figures/draw.py results/figures docs/figures
 
 soak: $(VENV)/dev ## The load client for 10 minutes at 1,000 streams, and a million requests parsed and committed (22 GB of disk)
 	$(BIN)/python -m bench.soak

@@ -42,10 +42,10 @@ class Results:
             result = Result(key=commit.key, attempt=commit.attempt, commit_sha256=digest)
             self.store.put(f"{commit.key.prefix}/{RESULT}", result.to_json())
 
-    def analyse(self, states: StatesDocument) -> AnalysisAnswer:
-        """Write tables, report and ``best.yaml``. Raises `AnalysisError`."""
+    def analyse(self, states: StatesDocument, block: str | None) -> AnalysisAnswer:
+        """Write tables, report and ``best.yaml``, after a block or (None) at the end. Raises `AnalysisError`."""
         from goodput.analysis.analyze import run_analysis  # noqa: PLC0415  # plots are slow to load
         from goodput.analysis.answer import answer  # noqa: PLC0415
 
         self.store.put("states.json", states.to_json())
-        return answer(run_analysis(self.store))
+        return answer(run_analysis(self.store), block=block)

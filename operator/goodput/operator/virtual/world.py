@@ -136,11 +136,12 @@ class VirtualWorld:
         self._runners[trial] = VirtualRunner(plan, self.now, cells, self._results, self.now)
 
     def _analyse(self, action: do.StartAnalysis) -> Analysis:
-        """Tables are written once, at the end; between the blocks of an exhaustive sweep nobody waits for them."""
-        if action.block is not None:
+        """Tables are written once, at the end, unless the next block depends on them: a race drops configs."""
+        if action.block is not None and self.sweep.spec.plan.strategy != "race":
             answer = AnalysisAnswer(generation=action.generation, block=action.block)
             return Analysis("succeeded", self.now, action.block, answer=answer)
         try:
-            return Analysis("succeeded", self.now, None, answer=self._results.analyse(action.states))
+            answer = self._results.analyse(action.states, action.block)
         except AnalysisError as error:
-            return Analysis("failed", self.now, None, Failure("AnalysisFailed", str(error)))
+            return Analysis("failed", self.now, action.block, Failure("AnalysisFailed", str(error)))
+        return Analysis("succeeded", self.now, action.block, answer=answer)
