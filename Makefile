@@ -16,7 +16,7 @@ define twice
 $(BIN)/pytest -q $(1) || { echo "== once more, what failed:"; $(BIN)/pytest -q --last-failed $(1); }
 endef
 
-.PHONY: help demo test unit integration cluster-test lifecycle e2e e2e-vllm e2e-vllm-cluster check lint types layers chart image cluster-up cluster-down cluster-demo bench bench-client figures soak fuzz clean
+.PHONY: help demo test unit integration cluster-test lifecycle e2e e2e-vllm e2e-vllm-cluster check lint types layers chart image cluster-up cluster-down cluster-demo bench bench-client bench-engines figures soak fuzz clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -93,6 +93,9 @@ figures: $(VENV)/local ## The two figures of the teaching models, simulated in v
 	$(BIN)/goodput simulate examples/figures/latency-throughput.yaml --out results/figures
 	$(BIN)/goodput simulate examples/figures/chunk-budget.yaml --out results/figures
 	$(BIN)/python examples/figures/draw.py results/figures docs/figures
+
+bench-engines: $(VENV)/dev ## The simulated engine: virtual time, memory, a published simulator beside it, 1,000 streams over HTTP
+	$(BIN)/python -m bench.engines
 
 soak: $(VENV)/dev ## The load client for 10 minutes at 1,000 streams, and a million requests parsed and committed (22 GB of disk)
 	$(BIN)/python -m bench.soak

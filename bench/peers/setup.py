@@ -45,6 +45,7 @@ WANTED = {
     "aiperf": Wanted((3, 11), 1.5),
     "guidellm": Wanted((3, 11), 3.0),
     "inference-perf": Wanted((3, 12), 1.5),
+    "vidur": Wanted((3, 11), 2.0),  # a simulator, for `bench.engines`
 }
 
 

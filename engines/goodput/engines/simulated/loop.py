@@ -8,7 +8,7 @@ next one begins, as in an engine that is busy.
 import asyncio
 import logging
 import time
-from collections import deque
+from collections import Counter, deque
 
 from goodput.engines.api.engine import Sink
 from goodput.engines.simulated.core import EngineCore
@@ -19,21 +19,48 @@ _log = logging.getLogger(__name__)
 _NS = 1_000_000_000
 #: A step may end this much early, so that a timer of whole milliseconds need not fire twice.
 _EARLY_NS = 400_000
+_LATE_UNIT_NS = 100_000
 _LATE_WARNING_NS = 50_000_000
 _WARNING_INTERVAL_NS = 10 * _NS
+
+
+class Lateness:
+    """Counts of steps by how late they were, in tenths of a millisecond (a step that is early is 0 late)."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+
+    def add(self, late_ns: int) -> None:
+        """Counts a step."""
+        self._counts[max(0, late_ns) // _LATE_UNIT_NS] += 1
+
+    def __str__(self) -> str:
+        return (
+            f"{self._counts.total()}, handled after their planned end by p50 {self._quantile_ms(0.5):.1f} ms, "
+            f"p99 {self._quantile_ms(0.99):.1f} ms, at most {self._quantile_ms(1.0):.1f} ms"
+        )
+
+    def _quantile_ms(self, share: float) -> float:
+        """Upper edge of the class that holds it; 0 where there was no step."""
+        left = share * self._counts.total()
+        for unit, count in sorted(self._counts.items()):
+            left -= count
+            if left <= 0:
+                return (unit + 1) * _LATE_UNIT_NS / 1e6
+        return 0.0
 
 
 class EngineLoop:
     """Drives a core with the event loop's timers.
 
     Attributes:
-        max_late_ns: the latest that a step was handled after its planned end.
+        lateness: how late steps were handled after their planned end.
     """
 
     def __init__(self, core: EngineCore, stats: EngineStats) -> None:
         self.core = core
         self.stats = stats
-        self.max_late_ns = 0
+        self.lateness = Lateness()
         self._pending: deque[SimRequest] = deque()
         self._sinks: dict[SimRequest, Sink] = {}
         self._end_ns = 0
@@ -129,7 +156,7 @@ class EngineLoop:
             self._idle.set()
 
     def _note_late(self, late_ns: int) -> None:
-        self.max_late_ns = max(self.max_late_ns, late_ns)
+        self.lateness.add(late_ns)
         if late_ns > _LATE_WARNING_NS and self._end_ns > self._last_warning_ns + _WARNING_INTERVAL_NS:
             self._last_warning_ns = self._end_ns
             _log.warning("The step clock is %.0f ms late: this machine is too slow for the load.", late_ns / 1e6)

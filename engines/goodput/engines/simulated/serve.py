@@ -41,6 +41,7 @@ async def _run(namespace: Namespace, config: EngineConfig, profile: Profile) -> 
         stop=stop,
     )
     statistics.cancel()
+    _log.info("Steps: %s", server.loop.lateness)
 
 
 async def _stopped_within(stop: asyncio.Event, seconds: float) -> bool:

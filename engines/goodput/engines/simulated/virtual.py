@@ -3,8 +3,9 @@
 `VirtualEngine` takes requests while its clock runs, as a server does; `simulate` serves a list of arrivals.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -40,33 +41,44 @@ class Served:
 
 def simulate(config: EngineConfig, profile: Profile, arrivals: Sequence[Arrival]) -> list[Served]:
     """Runs the engine until all arrivals (in order of time) are served; as many steps as that takes."""
+    return [served for _, served in sorted(serve(config, profile, arrivals), key=itemgetter(0))]
+
+
+def serve(config: EngineConfig, profile: Profile, arrivals: Iterable[Arrival]) -> Iterator[tuple[int, Served]]:
+    """The same as a stream: (number of the arrival, what became of it) as requests end.
+
+    Memory is that of the requests that are waiting or running.
+    """
     core = EngineCore(config, profile)
-    requests = [
-        SimRequest(
-            uid=index,
-            num_prompt_tokens=arrival.prompt_tokens,
-            target_output_tokens=arrival.output_tokens,
-            arrival_ns=arrival.arrival_ns,
-        )
-        for index, arrival in enumerate(arrivals)
-    ]
-    stamps: list[list[int]] = [[] for _ in requests]
-    now, submitted = 0, 0
-    while submitted < len(requests) or core.has_work:
-        if not core.has_work:
-            now = max(now, requests[submitted].arrival_ns)
-        while submitted < len(requests) and requests[submitted].arrival_ns <= now:
-            core.add(requests[submitted])
-            submitted += 1
+    coming = enumerate(arrivals)
+    following = next(coming, None)
+    live: dict[int, tuple[Arrival, list[int]]] = {}
+    now = 0
+    while following is not None or core.has_work:
+        if following is not None and not core.has_work:
+            now = max(now, following[1].arrival_ns)
+        while following is not None and following[1].arrival_ns <= now:
+            uid, arrival = following
+            live[uid] = (arrival, [])
+            core.add(
+                SimRequest(
+                    uid=uid,
+                    num_prompt_tokens=arrival.prompt_tokens,
+                    target_output_tokens=arrival.output_tokens,
+                    arrival_ns=arrival.arrival_ns,
+                )
+            )
+            following = next(coming, None)
         end = core.begin_step(now)
         if end is None:
             raise RuntimeError("the scheduler is stuck: requests wait and nothing can run")
         for request in core.end_step().yielding:
-            stamps[request.uid].append(end)
+            stamps = live[request.uid][1]
+            stamps.append(end)
+            if request.finish_reason is not None:
+                arrival, _ = live.pop(request.uid)
+                yield request.uid, Served(arrival, tuple(stamps), request.num_preemptions)
         now = end
-    return [
-        Served(arrival, tuple(stamps[index]), requests[index].num_preemptions) for index, arrival in enumerate(arrivals)
-    ]
 
 
 class VirtualEngine:
