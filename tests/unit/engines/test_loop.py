@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from goodput.engines.api.engine import Request
 from goodput.engines.simulated.config import CacheConfig, EngineConfig, SchedulerConfig
 from goodput.engines.simulated.core import EngineCore
-from goodput.engines.simulated.loop import EngineLoop
+from goodput.engines.simulated.loop import EngineLoop, Lateness
 from goodput.engines.simulated.profile import load_profile
 from goodput.engines.simulated.request import SimRequest
 from goodput.engines.simulated.stats import EngineStats
@@ -130,3 +130,11 @@ def test_giving_up_tells_everybody() -> None:
         await loop.wait_idle()
 
     assert run(story).stats.finished["abort"] == 6
+
+
+def test_lateness_is_counted_in_tenths_of_a_millisecond() -> None:
+    lateness = Lateness()
+    assert "p99 0.0 ms" in str(lateness)
+    for late_ns in (-300_000, *[250_000] * 98, 7_010_000):
+        lateness.add(late_ns)
+    assert str(lateness) == "100, handled after their planned end by p50 0.3 ms, p99 0.3 ms, at most 7.1 ms"
