@@ -9,13 +9,11 @@ from bench.engines.devices import LLAMA_2_7B, LLAMA_3_8B, RTX_4090
 from bench.engines.profiles import efficiency, roofline_costs
 from bench.engines.replay import compare
 from bench.engines.runs import Times, read_run, replay
-from bench.engines.speed import LIGHT, engine
 from bench.engines.streams import STEP_SECONDS, jitter
 
 from goodput.analysis.schema import LogHistogram
 from goodput.engines.calibration.fit import DenseFit
 from goodput.engines.simulated.profile import RooflineProfile, load_profile
-from goodput.engines.simulated.virtual import serve, simulate
 
 
 def recorded(folder: Path, *, blocks: int) -> Path:
@@ -69,7 +67,13 @@ def test_a_replayed_run_is_served_in_full_and_counts_its_preemptions(tmp_path: P
 
 def times(**changes: Any) -> Times:
     one = np.array([1.0, 2.0])
-    values = {"queued": one - 1, "first": one, "last": one + 1, "output_tokens": one * 0 + 11, "preemptions": 100}
+    values: dict[str, Any] = {
+        "queued": one - 1,
+        "first": one,
+        "last": one + 1,
+        "output_tokens": one * 0 + 11,
+        "preemptions": 100,
+    }
     return Times(**values | {"tick_s": one, "pending": np.array([10.0, 30.0])} | changes)
 
 
@@ -115,15 +119,6 @@ def test_jitter_is_the_distance_from_the_step_at_its_worst_in_each_bucket() -> N
     cell: Any = SimpleNamespace(itl=LogHistogram(counts={on_time: 90, on_time + 20: 10}))
     assert jitter(cell, 0.9) < 0.01 * STEP_SECONDS
     assert jitter(cell, 0.99) == pytest.approx(1.01 ** (on_time + 21) - STEP_SECONDS)
-
-
-def test_results_come_as_requests_end_and_are_those_of_the_list() -> None:
-    config, profile = engine()
-    arrivals = list(LIGHT.arrivals(30))
-    streamed = list(serve(config, profile, iter(arrivals)))
-    ends = [served.token_ns[-1] for _, served in streamed]
-    assert ends == sorted(ends)
-    assert [served for _, served in sorted(streamed, key=lambda pair: pair[0])] == simulate(config, profile, arrivals)
 
 
 def h100() -> RooflineProfile:

@@ -8,7 +8,9 @@ from goodput.engines.simulated.config import CacheConfig, EngineConfig, Schedule
 from goodput.engines.simulated.profile import RooflineProfile, load_profile
 from goodput.engines.simulated.virtual import Arrival
 
-UNSEEN_BOUND = 0.08  # measurements below are 2 % off, and means of 26 requests near the knee magnify that
+TRUE_FACTORS = (2.0, 1.2, 0.8, 1.5, 1.3, 1.5)
+#: Relative errors on cells that the fit did not see. Four cells, 1 % off each, do not tell six factors apart.
+UNSEEN_BOUNDS = {"ttft": 0.15, "tpot": 0.05, "e2e": 0.05}
 
 
 @cache
@@ -19,11 +21,11 @@ def base() -> RooflineProfile:
 
 
 def truth() -> RooflineProfile:
-    return with_factors(base(), [2.0, 1.2, 0.8, 1.5, 1.3])
+    return with_factors(base(), TRUE_FACTORS)
 
 
 def cell(budget: int, rate: float, number: int = 30) -> ObservedCell:
-    """As a server with the true costs would be measured, with 2 % of noise."""
+    """As a server with the true costs would be measured, with 1 % of noise."""
     dice = random.Random(f"{budget} {rate}")
     now, arrivals = 0.0, []
     for _ in range(number):
@@ -35,7 +37,7 @@ def cell(budget: int, rate: float, number: int = 30) -> ObservedCell:
     judged = [index >= 4 for index in range(number)]
     exact = predict(ObservedCell("", config, arrivals, judged, Means(1, 1, 1)), truth())
     assert exact.tpot is not None
-    noisy = Means(*(value * dice.gauss(1, 0.02) for value in (exact.ttft, exact.tpot, exact.e2e)))
+    noisy = Means(*(value * dice.gauss(1, 0.01) for value in (exact.ttft, exact.tpot, exact.e2e)))
     return ObservedCell(f"{budget} @ {rate}/s", config, arrivals, judged, noisy)
 
 
@@ -46,14 +48,16 @@ def test_a_profile_fitted_to_some_cells_predicts_the_others() -> None:
     for one in unseen:
         before, after = (Prediction(one, predict(one, known), fitted=False) for known in (base(), profile))
         for name in ("tpot", "e2e"):
-            assert abs(before.error(name) or 0) > 2 * UNSEEN_BOUND, "nothing to calibrate"
-        for name in ("ttft", "tpot", "e2e"):
-            assert abs(after.error(name) or 0) < UNSEEN_BOUND
+            assert abs(before.error(name) or 0) > 2 * UNSEEN_BOUNDS[name], "nothing to calibrate"
+        for name, bound in UNSEEN_BOUNDS.items():
+            assert abs(after.error(name) or 0) < bound
 
 
 def test_factors_multiply_the_costs_of_their_group_and_nothing_else() -> None:
     costs, moved = base().step.model_dump(), truth().step.model_dump()
-    groups = {name: factor for names, factor in zip(FACTORS, [2.0, 1.2, 0.8, 1.5, 1.3], strict=True) for name in names}
+    groups = {
+        name: factor for names, factor in zip(FACTORS, [2.0, 1.2, 0.8, 1.5, 1.3, 1.5], strict=True) for name in names
+    }
     assert moved == {name: value * groups[name] if name in groups else value for name, value in costs.items()}
 
 

@@ -1,7 +1,7 @@
 """A profile from measured cells: the costs with which the simulator gives their latencies back.
 
 Every cell is replayed: the requests that were sent, when they were sent, through the same scheduler config, in
-virtual time. Five factors on the costs of a base profile are moved until mean TTFT and TPOT agree; a light pull
+virtual time. Six factors on the costs of a base profile are moved until mean TTFT and TPOT agree; a light pull
 towards 1 decides what the cells cannot. Factors are positive, so a cost stays one.
 """
 
@@ -11,13 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import least_squares
 
+from goodput.engines.calibration.fit import MOST_BLEND
 from goodput.engines.calibration.tables import Array
 from goodput.engines.simulated.config import EngineConfig
 from goodput.engines.simulated.profile import RooflineProfile, StepCosts
 from goodput.engines.simulated.virtual import Arrival, simulate
 
 NS = 1_000_000_000
-#: The costs that each factor multiplies: host, weights, arithmetic, cache reads and decodes, prompt attention.
+#: The costs that each factor multiplies: host, weights, arithmetic, cache reads and decodes, prompt attention; and
+#: how sharply weights and arithmetic hide each other.
 FACTORS: tuple[tuple[str, ...], ...] = (
     ("overhead_seconds",),
     ("weights_seconds",),
@@ -29,6 +31,7 @@ FACTORS: tuple[tuple[str, ...], ...] = (
         "per_mixed_decode_seconds",
     ),
     ("per_prefill_attention_seconds",),
+    ("blend_exponent",),
 )
 _LARGEST_FACTOR = 50.0
 _PULL = 0.02
@@ -131,6 +134,7 @@ def with_factors(base: RooflineProfile, factors: Sequence[float] | Array) -> Roo
     costs = base.step.model_dump()
     for names, factor in zip(FACTORS, factors, strict=True):
         costs |= {name: costs[name] * float(factor) for name in names if costs[name] is not None}
+    costs["blend_exponent"] = min(max(costs["blend_exponent"], 1.0), MOST_BLEND)
     return base.model_copy(update={"step": StepCosts.model_validate(costs)})
 
 

@@ -13,7 +13,7 @@ from goodput.engines.simulated.profile import StepCosts
 
 #: Attention beyond so many tokens in the cache is not fitted: the shortest kernels would pay for the longest.
 LONGEST_CONTEXT = 4096
-_MOST_BLEND = 64.0
+MOST_BLEND = 64.0  # as a profile allows
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,11 @@ def fit_dense(curve: Curve) -> DenseFit:
         return sums
 
     start = np.log([seconds[0], seconds[-1] / count[-1], 4.0])
-    bounds = ([-np.inf, -np.inf, 0.0], [np.inf, np.inf, np.log(_MOST_BLEND)])
+    bounds = ([-np.inf, -np.inf, 0.0], [np.inf, np.inf, np.log(MOST_BLEND)])
     found = least_squares(lambda logs: predicted(logs) - np.log(seconds), start, bounds=bounds)
     weights, per_token, exponent = (float(value) for value in np.exp(found.x))
     error = float(np.abs(np.expm1(predicted(found.x) - np.log(seconds))).mean())
-    return DenseFit(weights, per_token, min(max(exponent, 1.0), _MOST_BLEND), error)
+    return DenseFit(weights, per_token, min(max(exponent, 1.0), MOST_BLEND), error)
 
 
 def scaled(dense: DenseFit, ratio: float) -> DenseFit:

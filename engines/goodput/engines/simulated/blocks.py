@@ -38,7 +38,7 @@ class BlockPool:
     def take(self, count: int) -> list[int]:
         """Takes `count` blocks; the caller has checked `num_free`."""
         pop = self._free.popitem
-        taken = [pop(last=False)[0] for _ in range(count)]
+        taken = [pop(False)[0] for _ in range(count)]  # the oldest; a keyword is dearer
         if self._key_of:
             for block in taken:
                 key = self._key_of.pop(block, None)

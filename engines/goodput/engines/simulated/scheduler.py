@@ -10,6 +10,7 @@ Source: vLLM 0.32.0, v1/core/sched/scheduler.py and v1/core/kv_cache_manager.py.
 
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import islice
 
 from goodput.engines.simulated.blocks import BlockPool
 from goodput.engines.simulated.config import CacheConfig, SchedulerConfig
@@ -117,10 +118,16 @@ class Scheduler:
         return threshold
 
     def _schedule_running(self, plan: StepPlan, budget: int, threshold: int) -> int:
-        """The budget that is left. Most requests of most steps are decodes: their path is short and inline."""
+        """The budget that is left."""
+        return self._schedule_from(0, plan, budget, threshold)
+
+    def _schedule_from(self, first: int, plan: StepPlan, budget: int, threshold: int) -> int:
+        """Running requests from `first` on. Most are decodes: their path is short and inline."""
         scheduled, yielding = plan.scheduled, plan.yielding
         decodes = context = 0
-        for request in self.running:  # from which only requests behind this one, or it, are taken meanwhile
+        for request in islice(
+            self.running, first, None
+        ):  # from which only requests behind this one, or it, are taken meanwhile
             if budget <= 0:
                 break
             computed = request.num_computed_tokens
@@ -191,8 +198,9 @@ class Scheduler:
         if not self._caching or (request.prompt_token_ids is None and request.num_preemptions == 0):
             return []
         found = []
-        for index in range((request.num_tokens - 1) // self._block_size):
-            block = self.pool.find(request.key_of_block(index, self._block_size))
+        find, size = self.pool.find, self._block_size
+        for index in range((request.num_tokens - 1) // size):
+            block = find(request.key_of_block(index, size))
             if block is None:
                 break
             found.append(block)
@@ -202,7 +210,7 @@ class Scheduler:
         """Allocates for a waiting request, never by preemption; False if it does not fit now."""
         computed = len(cached) * self._block_size
         tokens = request.num_tokens if self._config.scheduler_reserve_full_isl else computed + count
-        revived = sum(self.pool.is_free(block) for block in cached)
+        revived = sum(map(self.pool.is_free, cached))
         required = -(-tokens // self._block_size) - len(cached) + revived
         if self.running:
             required += self._watermark_blocks

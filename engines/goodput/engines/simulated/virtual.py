@@ -1,11 +1,9 @@
 """The engine without waiting: on a clock that jumps from event to event.
 
-`VirtualEngine` takes requests while its clock runs, as a server does; `simulate` serves a list of arrivals.
+`VirtualEngine` takes requests while its clock runs, as a server does; `simulate` and `serve` are given all arrivals.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -15,70 +13,13 @@ from goodput.engines.simulated import info
 from goodput.engines.simulated.config import EngineConfig
 from goodput.engines.simulated.core import EngineCore
 from goodput.engines.simulated.metrics import EngineCollector
+from goodput.engines.simulated.offline import Arrival, Served, serve, simulate
 from goodput.engines.simulated.profile import Profile
 from goodput.engines.simulated.request import SimRequest
 from goodput.engines.simulated.stats import EngineStats
 from goodput.engines.simulated.tokens import ToyTokenizer
 
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """A request to come: when (engine clock), and how many tokens in and out. Its prompt is its own."""
-
-    arrival_ns: int
-    prompt_tokens: int
-    output_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """What became of an arrival. `token_ns` has the stamp of each of its tokens."""
-
-    arrival: Arrival
-    token_ns: tuple[int, ...]
-    num_preemptions: int
-
-
-def simulate(config: EngineConfig, profile: Profile, arrivals: Sequence[Arrival]) -> list[Served]:
-    """Runs the engine until all arrivals (in order of time) are served; as many steps as that takes."""
-    return [served for _, served in sorted(serve(config, profile, arrivals), key=itemgetter(0))]
-
-
-def serve(config: EngineConfig, profile: Profile, arrivals: Iterable[Arrival]) -> Iterator[tuple[int, Served]]:
-    """The same as a stream: (number of the arrival, what became of it) as requests end.
-
-    Memory is that of the requests that are waiting or running.
-    """
-    core = EngineCore(config, profile)
-    coming = enumerate(arrivals)
-    following = next(coming, None)
-    live: dict[int, tuple[Arrival, list[int]]] = {}
-    now = 0
-    while following is not None or core.has_work:
-        if following is not None and not core.has_work:
-            now = max(now, following[1].arrival_ns)
-        while following is not None and following[1].arrival_ns <= now:
-            uid, arrival = following
-            live[uid] = (arrival, [])
-            core.add(
-                SimRequest(
-                    uid=uid,
-                    num_prompt_tokens=arrival.prompt_tokens,
-                    target_output_tokens=arrival.output_tokens,
-                    arrival_ns=arrival.arrival_ns,
-                )
-            )
-            following = next(coming, None)
-        end = core.begin_step(now)
-        if end is None:
-            raise RuntimeError("the scheduler is stuck: requests wait and nothing can run")
-        for request in core.end_step().yielding:
-            stamps = live[request.uid][1]
-            stamps.append(end)
-            if request.finish_reason is not None:
-                arrival, _ = live.pop(request.uid)
-                yield request.uid, Served(arrival, tuple(stamps), request.num_preemptions)
-        now = end
+__all__ = ["Arrival", "Served", "VirtualEngine", "serve", "simulate"]
 
 
 class VirtualEngine:
