@@ -19,6 +19,9 @@ _log = logging.getLogger(__name__)
 _NS = 1_000_000_000
 #: A step may end this much early, so that a timer of whole milliseconds need not fire twice.
 _EARLY_NS = 400_000
+#: Timers of the loop count whole milliseconds: the last one of a long step is waited for by looking at the clock.
+_WATCHED_NS = 1_000_000
+_LONG_STEP_NS = 10_000_000
 _LATE_UNIT_NS = 100_000
 _LATE_WARNING_NS = 50_000_000
 _WARNING_INTERVAL_NS = 10 * _NS
@@ -64,6 +67,8 @@ class EngineLoop:
         self._pending: deque[SimRequest] = deque()
         self._sinks: dict[SimRequest, Sink] = {}
         self._end_ns = 0
+        self._watched_ns = 0
+        self._early_ns = 0
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
         self._last_warning_ns = 0
         self._idle = asyncio.Event()
@@ -127,16 +132,18 @@ class EngineLoop:
                 self._begin(self._pending[0].arrival_ns)
             return
         self._end_ns = end_ns
+        is_long = end_ns - begin_ns >= _LONG_STEP_NS
+        self._watched_ns, self._early_ns = (_WATCHED_NS, 0) if is_long else (0, _EARLY_NS)
         self._arm()
 
     def _arm(self) -> None:
         loop = asyncio.get_running_loop()
-        wait_ns = self._end_ns - time.monotonic_ns()
+        wait_ns = self._end_ns - time.monotonic_ns() - self._watched_ns
         self._timer = loop.call_soon(self._end) if wait_ns <= 0 else loop.call_later(wait_ns / _NS, self._end)
 
     def _end(self) -> None:
         late_ns = time.monotonic_ns() - self._end_ns
-        if late_ns < -_EARLY_NS:
+        if late_ns < -self._early_ns:
             self._arm()
             return
         self._note_late(late_ns)
