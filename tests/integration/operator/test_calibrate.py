@@ -28,7 +28,7 @@ spec:
     window: {duration: 10s}
     warmup: {max: 3s}
   slo: {ttft: 500ms, tpot: 25ms}
-  plan: {blocks: {min: 1}, sentinel: "off"}
+  plan: {blocks: {min: 2}, sentinel: "off"}
   results: {uri: "file://./results"}
 """
 #: Mean relative errors on cells that the fit did not see. The base is another device with another shape of costs.
@@ -49,7 +49,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_cells_that_the_fit_did_not_see_are_predicted(sweep: str, tmp_path: Path) -> None:
     found = command.run(open_store(sweep), base="h100-llama-3-8b", name="mine", hold_out=0.34)
     unseen = [one for one in found.predictions if not one.fitted]
-    assert (len(unseen), len(found.predictions), found.unusable) == (2, 6, ())
+    assert (len(unseen), len(found.predictions), found.unusable) == (4, 12, ())
     for name, bound in BOUNDS.items():
         errors = [abs(one.error(name) or 0.0) for one in unseen]
         assert sum(errors) / len(errors) < bound, (name, errors)
@@ -60,6 +60,7 @@ def test_the_command_writes_a_profile_that_says_what_it_is(sweep: str, tmp_path:
     done = CliRunner().invoke(main, ["calibrate", sweep, "--base", "h100-llama-3-8b", "--out", str(out)])
     assert done.exit_code == 0, done.output
     assert "SYNTHETIC" in done.output
+    assert "blocks of one config and load differ by up to 1." in done.output
     assert "mean error on cells that the fit did not see: TTFT" in done.output
     text = out.read_text()
     assert text.startswith("# SYNTHETIC")

@@ -98,7 +98,7 @@ def test_a_run_whose_cache_does_not_fill_must_preempt_nobody() -> None:
 
 
 def test_what_a_table_reaches_of_a_data_sheet_gives_the_table_back() -> None:
-    costs = h100().step
+    costs = rtx_4090().step
     share = efficiency(RTX_4090, costs, head_seconds=1.2e-3)
     dense = DenseFit(costs.weights_seconds, costs.per_token_seconds, costs.blend_exponent, 0.0)
     again = roofline_costs(RTX_4090, dense, share, costs)
@@ -121,7 +121,7 @@ def test_jitter_is_the_distance_from_the_step_at_its_worst_in_each_bucket() -> N
     assert jitter(cell, 0.99) == pytest.approx(1.01 ** (on_time + 21) - STEP_SECONDS)
 
 
-def h100() -> RooflineProfile:
-    profile = load_profile("h100-llama-3-8b")
+def rtx_4090() -> RooflineProfile:
+    profile = load_profile("rtx-4090-llama-3.1-8b")
     assert isinstance(profile, RooflineProfile)
     return profile

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,11 +29,16 @@ class CalibrationError(Exception):
 
 @dataclass(frozen=True)
 class Calibration:
-    """The profile, every cell's prediction, and the cells that were of no use, with the reason."""
+    """The profile, every cell's prediction, and the cells that were of no use, with the reason.
+
+    ``spread``: how many times as long the mean E2E of one block was as that of another, for the same config and load,
+    at most. No profile can be closer than that; None with one block.
+    """
 
     profile: RooflineProfile
     predictions: tuple[Prediction, ...]
     unusable: tuple[tuple[str, str], ...]
+    spread: float | None
 
     def unseen_errors(self) -> str:
         """Mean of the absolute relative errors over the cells that the fit did not see, by latency."""
@@ -75,7 +81,7 @@ def run(store: Store, *, base: str, name: str, hold_out: float) -> Calibration:
         Prediction(cell, predict(cell, profile), (document.config.id, document.load.id) not in held)
         for document, cell in found
     )
-    result = Calibration(profile, predictions, tuple(unusable))
+    result = Calibration(profile, predictions, tuple(unusable), _spread(found))
     return replace(result, profile=_with_source(result, base, f"{spec.evidence} cells of sweep {spec.folder}"))
 
 
@@ -114,9 +120,18 @@ def report(calibration: Calibration, file: Path) -> str:
         texts = "".join(f"{_with_error(one, name):<18}" for name in LATENCIES)
         lines.append(f"{'fitted' if one.fitted else 'unseen'}  {texts}{one.cell.name}")
     lines += [f"not used: {cell}: {reason}" for cell, reason in calibration.unusable]
+    if calibration.spread is not None:
+        lines.append(f"blocks of one config and load differ by up to {calibration.spread:.2f} times in E2E")
     lines.append(f"mean error on cells that the fit did not see: {calibration.unseen_errors()}")
     lines.append(f"SYNTHETIC: {file} is a model, not a measurement")
     return "\n".join(lines)
+
+
+def _spread(found: Sequence[tuple[CellDocument, ObservedCell]]) -> float | None:
+    blocks: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for document, cell in found:
+        blocks[document.config.id, document.load.id].append(cell.means.e2e)
+    return max((max(values) / min(values) for values in blocks.values() if len(values) > 1), default=None)
 
 
 def _with_error(one: Prediction, name: str) -> str:
