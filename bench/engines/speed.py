@@ -7,10 +7,10 @@ import cProfile
 import multiprocessing
 import pstats
 import random
-import resource
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from goodput.engines.simulated.config import CacheConfig, EngineConfig, SchedulerConfig
 from goodput.engines.simulated.profile import RooflineProfile, load_profile
@@ -149,7 +149,9 @@ def _peak(number: int) -> tuple[float, int]:
     ended = 0
     for ended, _ in enumerate(serve(config, profile, counted()), start=1):  # noqa: B007  # `counted` reads it
         pass
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, live
+    # not getrusage: what a process had before exec counts there
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024, live
 
 
 def _drain(served: Iterator[tuple[int, Served]]) -> None:
