@@ -77,6 +77,8 @@ def engines(vllm: Vllm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[En
             for name, command in (("vllm", served), ("baseline", baseline))
         ]
         first, second = map(Engine, urls)
+        for engine in (first, second):
+            stack.callback(engine.client.close)
         yield first, second
 
 
