@@ -3,15 +3,13 @@ from typing import Any
 
 import pytest
 
+from goodput.engines.api.bodies import ChatBody, CompletionBody, parse
 from goodput.engines.api.protocol import (
-    ChatBody,
-    CompletionBody,
     Generation,
     Sampling,
     check_chat,
     check_completion,
     check_model,
-    parse,
 )
 from goodput.engines.errors import RequestError
 from goodput.engines.simulated.tokens import ToyTokenizer

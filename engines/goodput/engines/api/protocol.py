@@ -1,19 +1,16 @@
-"""Requests of vLLM 0.32's OpenAI API: what is accepted, and how the rest is refused.
+"""Requests of vLLM 0.32's OpenAI API, checked: what is accepted, and how the rest is refused.
 
-Sources: vLLM 0.32.0, entrypoints/openai/*/protocol.py, renderers/params.py, renderers/base.py,
-v1/engine/input_processor.py, sampling_params.py.
+Sources: vLLM 0.32.0, renderers/params.py, renderers/base.py, v1/engine/input_processor.py, sampling_params.py.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
+from goodput.engines.api.bodies import ChatBody, CompletionBody, GenerationBody, StreamOptions
 from goodput.engines.api.engine import Tokenizer
 from goodput.engines.errors import RequestError
 
-_MAX_REPORTED = 10
 _SAMPLING_RULES: dict[str, tuple[Callable[[float], bool], str]] = {
     "temperature": (lambda value: value >= 0, "non-negative"),
     "top_p": (lambda value: 0 < value <= 1, "in (0, 1]"),
@@ -21,92 +18,6 @@ _SAMPLING_RULES: dict[str, tuple[Callable[[float], bool], str]] = {
     "min_p": (lambda value: 0 <= value <= 1, "in [0, 1]"),
     "repetition_penalty": (lambda value: value > 0, "greater than zero"),
 }
-
-
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class StreamOptions(_Body):
-    """What a stream carries besides text."""
-
-    include_usage: bool | None = False
-    continuous_usage_stats: bool | None = False
-
-
-class _GenerationBody(_Body):
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    model: str | None = None
-    max_tokens: int | None = None
-    min_tokens: int = 0
-    ignore_eos: bool = False
-    stream: bool | None = False
-    stream_options: StreamOptions | None = None
-    n: int | None = 1
-    return_token_ids: bool | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    repetition_penalty: float | None = None
-    seed: int | None = None
-
-
-class CompletionBody(_GenerationBody):
-    """POST /v1/completions."""
-
-    prompt: str | list[int] | list[list[int]] | list[str] | None = None
-    max_tokens: int | None = 16
-    add_special_tokens: bool = True
-
-
-class _TextPart(_Body):
-    type: Literal["text"] = "text"
-    text: str
-
-
-class Message(_Body):
-    """One chat message; parts other than text are refused."""
-
-    role: str
-    content: str | list[_TextPart] | None = None
-
-    @property
-    def text(self) -> str:
-        """The content as one string."""
-        if isinstance(self.content, list):
-            return "\n".join(part.text for part in self.content)
-        return self.content or ""
-
-
-class ChatBody(_GenerationBody):
-    """POST /v1/chat/completions."""
-
-    messages: Annotated[list[Message], Field(min_length=1)]
-    max_completion_tokens: int | None = None
-    add_generation_prompt: bool = True
-
-
-class TokenizeBody(_Body):
-    """POST /tokenize: a prompt or messages."""
-
-    model: str | None = None
-    prompt: str | None = None
-    messages: list[Message] | None = None
-    add_special_tokens: bool | None = None
-    add_generation_prompt: bool = True
-    return_token_strs: bool | None = False
-
-
-class DetokenizeBody(_Body):
-    """POST /detokenize."""
-
-    model: str | None = None
-    tokens: list[Annotated[int, Field(ge=0, le=2**63 - 1)]]
-
-
-_BodyT = TypeVar("_BodyT", bound=_Body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,23 +54,6 @@ class Generation:
     return_ids: bool = False
     sampling: Sampling = Sampling()
     others: Mapping[str, Any] = field(default_factory=dict)
-
-
-def parse(kind: type[_BodyT], content: bytes) -> _BodyT:
-    """Reads a JSON body.
-
-    Raises:
-        RequestError: 400, with every fault in the message, as vLLM reports them.
-    """
-    try:
-        return kind.model_validate_json(content)
-    except ValidationError as error:
-        faults = error.errors(include_url=False, include_context=False, include_input=False)
-        lines = [f"  {fault}" for fault in faults[:_MAX_REPORTED]]
-        label = "error" if len(faults) == 1 else "errors"
-        message = "\n".join([f"{len(faults)} validation {label}:", *lines])
-        param = ".".join(["body", *(str(part) for part in faults[0]["loc"])])
-        raise RequestError(message, kind="Bad Request", param=param) from error
 
 
 def check_model(asked: str | None, served: str) -> None:
@@ -227,7 +121,7 @@ def _completion_prompt(body: CompletionBody, tokenizer: Tokenizer) -> list[int]:
 
 
 def _generation(
-    body: _GenerationBody, prompt: list[int], limit: int | None, vocab_size: int, max_model_len: int
+    body: GenerationBody, prompt: list[int], limit: int | None, vocab_size: int, max_model_len: int
 ) -> Generation:
     if body.n not in (None, 1):
         raise RequestError("This engine generates one choice per request (n=1).", param="n")
@@ -259,7 +153,7 @@ def _generation(
     )
 
 
-def _sampling(body: _GenerationBody) -> Sampling:
+def _sampling(body: GenerationBody) -> Sampling:
     for name, (fits, rule) in _SAMPLING_RULES.items():
         value = getattr(body, name)
         if value is not None and not fits(value):

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from goodput.engines.api import protocol, sse
+from goodput.engines.api import bodies, protocol, sse
 from goodput.engines.api.engine import Request, Sink, Texts, Tokenizer
 from goodput.engines.api.guard import Guard, json_answer
 from goodput.engines.api.http_metrics import HttpMetrics
@@ -97,13 +97,13 @@ class ApiServer(ABC, Generic[_RequestT]):
         return json_answer(self.server_info(as_text=kind == "text"))
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:
-        body = protocol.parse(protocol.CompletionBody, await request.read())
+        body = bodies.parse(bodies.CompletionBody, await request.read())
         protocol.check_model(body.model, self._served.name)
         asked = protocol.check_completion(body, self._tokenizer, self._served.max_model_len)
         return await self._answer(request, asked, chat=False)
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        body = protocol.parse(protocol.ChatBody, await request.read())
+        body = bodies.parse(bodies.ChatBody, await request.read())
         protocol.check_model(body.model, self._served.name)
         asked = protocol.check_chat(body, self._tokenizer, self._served.max_model_len)
         return await self._answer(request, asked, chat=True)

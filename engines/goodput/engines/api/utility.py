@@ -10,7 +10,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from goodput.engines.api import protocol
+from goodput.engines.api import bodies, protocol
 from goodput.engines.api.engine import Tokenizer
 from goodput.engines.api.guard import json_answer
 from goodput.engines.api.metrics import exposition
@@ -107,7 +107,7 @@ class UtilityRoutes:
         return json_answer({"object": "list", "data": [model]})
 
     async def _tokenize(self, request: web.Request) -> web.Response:
-        body = protocol.parse(protocol.TokenizeBody, await request.read())
+        body = bodies.parse(bodies.TokenizeBody, await request.read())
         protocol.check_model(body.model, self._served.name)
         if body.messages is not None:
             messages = [(message.role, message.text) for message in body.messages]
@@ -122,7 +122,7 @@ class UtilityRoutes:
         return json_answer({**document, "token_strs": words})
 
     async def _detokenize(self, request: web.Request) -> web.Response:
-        body = protocol.parse(protocol.DetokenizeBody, await request.read())
+        body = bodies.parse(bodies.DetokenizeBody, await request.read())
         protocol.check_model(body.model, self._served.name)
         protocol.check_vocabulary(body.tokens, self._tokenizer.vocab_size)
         return json_answer({"prompt": self._tokenizer.decode(body.tokens)})
