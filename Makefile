@@ -43,7 +43,7 @@ cluster-test: $(VENV)/dev image ## Tests against the real API server, kubelet an
 e2e: $(VENV)/dev image ## Whole sweeps in the test cluster, and every fault that must not lose a result
 	$(call twice,-m "not vllm" tests/cluster/e2e)
 
-e2e-vllm: $(VENV)/dev ## A real vLLM on CPU, by the local driver, and beside `vllm bench serve` (15 minutes, 4 GiB of disk)
+e2e-vllm: $(VENV)/dev ## A real vLLM on CPU: by the local driver, beside `vllm bench serve`, beside the Transformers baseline (30 minutes, 4 GiB of disk)
 	$(BIN)/pytest -q -s tests/vllm
 
 e2e-vllm-cluster: $(VENV)/dev image ## A real vLLM on CPU in restricted pods of the test cluster, with a kept compile cache
