@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
 from goodput.analysis.schema import Endpoint, RequestOutcome
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.cell import CellNote, CellRecords
@@ -13,26 +10,15 @@ from goodput.runner.load.job import End
 from goodput.runner.load.parse import Parsed
 from goodput.runner.load.reader import Edges, Recorder
 from goodput.runner.load.schedule import draw
-from goodput.runner.load.tokens import Arrived
 from goodput.runner.scrape import INTERVAL_SECONDS
 from goodput.runner.snapshot import Snapshot
 from goodput.runner.virtual.arrivals import arrivals
 from goodput.runner.virtual.engine import NANOSECONDS, Engine, Served, sample
+from goodput.runner.virtual.exchange import Exchange, parsed
 from goodput.runner.virtual.requests import Requests
 from goodput.runner.workload import Workload
 
 SAMPLE_NS = round(INTERVAL_SECONDS * NANOSECONDS)
-
-
-@dataclass(slots=True)
-class _Exchange:
-    """A request under way; stamps of its tokens are absolute."""
-
-    index: int
-    planned_ns: int
-    output_tokens: int
-    prompt_tokens: int
-    stamps: list[int] = field(default_factory=list)
 
 
 class VirtualCell:
@@ -67,8 +53,8 @@ class VirtualCell:
             prompts_sha256=self._requests.prompts_sha256,
         )
         self._lengths = work.lengths
-        self._open: dict[int, _Exchange] = {}
-        self._ended: list[tuple[_Exchange, Parsed]] = []  # before the window's edges are known
+        self._open: dict[int, Exchange] = {}
+        self._ended: list[tuple[Exchange, Parsed]] = []  # before the window's edges are known
         self._recorder: Recorder | None = None
         self._taken = self._window_open = self._most_open = 0
         self._next_sample = 0
@@ -110,7 +96,7 @@ class VirtualCell:
     def _send(self, planned_ns: int, now: int) -> None:
         index, self._taken = self._taken, self._taken + 1
         prompt, output, ids = self._requests.take(index)
-        exchange = _Exchange(index, planned_ns, output, prompt)
+        exchange = Exchange(index, planned_ns, output, prompt)
         self._window_open += self._inside(planned_ns)
         uid = self._engine.submit(prompt, output, ids)
         if uid is None:
@@ -134,19 +120,19 @@ class VirtualCell:
             short = len(exchange.stamps) < exchange.output_tokens
             self._end(exchange, now - self._start, *(("failed", "ShortOutput") if short else ("completed", None)))
 
-    def _end(self, exchange: _Exchange, now: int, outcome: RequestOutcome, reason: str | None) -> None:
+    def _end(self, exchange: Exchange, now: int, outcome: RequestOutcome, reason: str | None) -> None:
         self._window_open -= self._inside(exchange.planned_ns)
-        self._record(exchange, _parsed(exchange, self._start + now, outcome, reason))
+        self._record(exchange, parsed(exchange, self._start + now, outcome, reason))
         self._arrivals.ended(exchange.index, now, failed=not exchange.stamps)
 
-    def _record(self, exchange: _Exchange, parsed: Parsed) -> None:
+    def _record(self, exchange: Exchange, ended: Parsed) -> None:
         if self._recorder is None:
-            self._ended.append((exchange, parsed))
+            self._ended.append((exchange, ended))
             opened, closed = self._arrivals.opened_ns, self._arrivals.closed_ns
             if opened is not None and closed is not None:
                 self._begin_recording(Edges(opened, closed, known=True))
         else:
-            self._recorder.add(exchange.index, exchange.planned_ns, exchange.planned_ns, parsed)
+            self._recorder.add(exchange.index, exchange.planned_ns, exchange.planned_ns, ended)
 
     def _begin_recording(self, edges: Edges) -> Recorder:
         """The edges are known: what has ended until now is recorded, and all else as it ends."""
@@ -154,8 +140,8 @@ class VirtualCell:
             edges = Edges(0, (self._arrivals.limit_ns or 0) + 1, known=True)  # until its last end, which is to come
         self._edges = edges
         self._recorder = recorder = Recorder(self._start, edges, self._requests, virtual=True)
-        for exchange, parsed in self._ended:
-            recorder.add(exchange.index, exchange.planned_ns, exchange.planned_ns, parsed)
+        for exchange, ended in self._ended:
+            recorder.add(exchange.index, exchange.planned_ns, exchange.planned_ns, ended)
         self._ended.clear()
         return recorder
 
@@ -166,7 +152,7 @@ class VirtualCell:
         for uid, exchange in self._open.items():
             self._engine.abort(uid)
             reason = "DrainDeadline" if self._inside(exchange.planned_ns) else "TailClosed"
-            self._record(exchange, _parsed(exchange, self._start + now, "incomplete", reason))
+            self._record(exchange, parsed(exchange, self._start + now, "incomplete", reason))
         recorder = self._recorder or self._begin_recording(self._late_edges(now))
         end = End(
             ended_ns=now,
@@ -193,31 +179,3 @@ class VirtualCell:
         """Of a cell whose window never opened, or never closed."""
         opened = self._arrivals.opened_ns
         return Edges(now, now, known=False) if opened is None else Edges(opened, now, known=True)
-
-
-def _parsed(exchange: _Exchange, end_ns: int, outcome: RequestOutcome, reason: str | None) -> Parsed:
-    """As the load client reads it from a server that sends every token by itself, with the usage so far."""
-    stamps = exchange.stamps
-    count, arrived = len(stamps), arrived_at(stamps)
-    return Parsed(
-        outcome=outcome,
-        reason=reason,
-        status=200 if reason != "Http400" else 400,
-        first_ns=stamps[0] if stamps else None,
-        last_ns=stamps[-1] if stamps else None,
-        end_ns=end_ns,
-        prompt_tokens=exchange.prompt_tokens if stamps else None,
-        output_tokens=count or None,
-        source="continuous_usage" if stamps else "none",
-        gaps=arrived.gaps(),
-        arrived=arrived,
-        kernel=False,
-        events=count,
-    )
-
-
-def arrived_at(stamps: Sequence[int]) -> Arrived:
-    """Single tokens at these times."""
-    arrived = Arrived()
-    arrived.singles(stamps, [1] * len(stamps))
-    return arrived

@@ -10,7 +10,7 @@ from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.asks import ROW_DATASETS, Asks
 from goodput.runner.load.bodies import Entry
 from goodput.runner.load.contents import Content, Contents
-from goodput.runner.load.prompts import KnownIds
+from goodput.runner.load.prompts import KnownIds, TextSource
 from goodput.runner.load.schedule import Schedule, hashed_requests, schedule_sha256
 from goodput.runner.tokens import Tokenizer
 from goodput.runner.workload import Workload
@@ -30,10 +30,10 @@ class Requests:
     def __init__(
         self, planned: PlannedLoad, schedule: Schedule | None, work: Workload, endpoint: Endpoint, words: Tokenizer
     ) -> None:
-        self._work, self._words = work, words
+        self._work, self._words, self._chat = work, words, endpoint == "chat"
         self._contents = Contents(work.prompts, endpoint, planned.load)
         # Prompts of random ids share nothing, and an engine need not know them.
-        self._alike = bool(planned.load.prefix_tokens) or planned.load.dataset in ROW_DATASETS or endpoint == "chat"
+        self._alike = bool(planned.load.prefix_tokens) or planned.load.dataset in ROW_DATASETS or self._chat
         self._entries: list[Entry] = []
         self._hashed = hashed_requests(planned, schedule)
         digest = hashlib.sha256()
@@ -77,6 +77,7 @@ class Requests:
 
     def _ids(self, prompt_tokens: int, index: int) -> list[int]:
         source = self._work.prompts
-        if isinstance(source, KnownIds) or not hasattr(source, "messages"):
-            return list(source.ids(prompt_tokens, index).tolist())
-        return self._words.tokenize(messages=source.messages(prompt_tokens, index)) or []
+        if self._chat and isinstance(source, TextSource) and not isinstance(source, KnownIds):
+            return self._words.tokenize(messages=source.messages(prompt_tokens, index)) or []
+        ids: list[int] = source.ids(prompt_tokens, index).tolist()
+        return ids
