@@ -15,6 +15,7 @@ from goodput.engines.simulated import arguments
 from goodput.engines.simulated.profile import Profile, load_profile
 from goodput.engines.simulated.virtual import VirtualEngine
 from goodput.operator.observed import Failure
+from goodput.operator.spec.compilekey import compile_key
 from goodput.operator.spec.errors import MISSING, Problem, SpecError
 from goodput.operator.spec.estimate import START_SECONDS
 from goodput.operator.spec.flagtable import table
@@ -49,7 +50,7 @@ class Simulator:
     profiles: Mapping[str, Profile]
     names: Mapping[str, str]
     unmodelled: Mapping[str, tuple[str, ...]]
-    _compiled: set[tuple[str | None, ...]] = field(default_factory=set)
+    _compiled: set[tuple[str, ...]] = field(default_factory=set)
 
     def flags(self, config: Config) -> dict[str, str]:
         """Those of a config that are modelled."""
@@ -86,15 +87,14 @@ class Simulator:
     def compiles(self, config: Config) -> bool | None:
         """Whether this start compiles anew, as far as the plan tells; None where nothing compiles.
 
-        A shared cache has what an earlier start with the same budget and number of sequences left: those two are
-        the part of vLLM's compile key that sweeps change.
+        A cache that is kept has what an earlier start with the same compile key left.
         """
         engine = self.sweep.engines[config.engine]
         if engine.kind != "vllm":
             return None
         if engine.compile_cache.mode == "none":
             return True
-        key = (config.engine, config.flags.get("max_num_batched_tokens"), config.flags.get("max_num_seqs"))
+        key = compile_key(config)
         new = key not in self._compiled
         self._compiled.add(key)
         return new

@@ -113,6 +113,17 @@ def test_a_shared_compile_cache_has_what_an_earlier_start_left(write: Write, tmp
     assert starts == {("0", "miss"), ("1", "hit")}
 
 
+def test_a_compile_cache_that_is_filled_first_leaves_no_measured_start_cold(write: Write, tmp_path: Path) -> None:
+    cache = {"mode": "prime", "claimName": "compiled"}
+    file = write(engines=[{**GPU, "args": {"max_model_len": 4096}, "compileCache": cache}])
+    _, _, folder = simulated(file, tmp_path / "out", "h100-llama-3-8b")
+    documents = [json.loads(path.read_text()) for path in folder.rglob("cell.json")]
+    starts = {(document["key"]["block"], document["start"]["compile_cache"]) for document in documents}
+    assert starts == {("0", "hit"), ("1", "hit")}
+    keys = len({document["key"]["config"] for document in documents})
+    assert min(document["start"]["order"] for document in documents) == keys + 1
+
+
 @pytest.mark.parametrize(
     ("parts", "match"),
     [
