@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.cluster.e2e.conftest import Bench
 
 BLOCKS, BUDGETS = 2, (128, 2048)
-FLAG = "max_num_batched_tokens"
+FLAG, INIT = "max_num_batched_tokens", "init_engine_seconds"
 SECONDS = 2400
 SHOWN = (
     *("start_order", "block", "max_num_batched_tokens", "compile_cache", "start_seconds", "state", "load_state"),
@@ -100,8 +100,7 @@ def test_a_sweep_of_a_real_vllm_tells_cold_starts_from_warm_ones(bench: Bench, c
         assert row["image"] == bench.info.vllm_image
         assert row["image_digest"]
     checks.provenance_is_complete(configs, documents)
-    for budget in BUDGETS:
-        first_start_is_cold([each for each in documents if each["config"]["swept"] == {FLAG: str(budget)}])
+    first_start_is_cold([started(document) for document in documents])
     for folder, document in zip(folders, documents, strict=True):
         if document["outcome"] == "valid":
             requests = pq.read_table(io.BytesIO(bench.read(f"{folder}/requests.parquet")))
@@ -111,18 +110,24 @@ def test_a_sweep_of_a_real_vllm_tells_cold_starts_from_warm_ones(bench: Bench, c
     assert all("version 0.32.0" in log for log in logs)
 
 
-def first_start_is_cold(documents: list[Body]) -> None:
-    """All attempts of one budget, void ones too: the log says that the first start compiled and the others loaded."""
-    starts = sorted((each["start"] for each in documents), key=lambda start: start["order"])
-    cold, *warm = starts
-    assert [start["compile_cache"] for start in starts] == ["miss", *["hit"] * len(warm)]
-    assert all(start["log"]["init_engine_seconds"] < cold["log"]["init_engine_seconds"] for start in warm)
+def first_start_is_cold(attempts: list[Body]) -> None:
+    """Of all attempts, void ones too: the log says that the first start compiled, and each budget's second loaded.
+
+    A budget's first start may find what the other budget compiled: on CPU the graph can be the same.
+    """
+    cold, *later = sorted(attempts, key=lambda row: row["start_order"])
+    assert cold["compile_cache"] == "miss", "the cache was empty"
+    assert {row["compile_cache"] for row in later} <= {"hit", "miss"}
+    for budget in map(str, BUDGETS):
+        _, *again = (row for row in (cold, *later) if row[FLAG] == budget)
+        assert {row["compile_cache"] for row in again} == {"hit"}
+    assert all(row[INIT] < cold[INIT] for row in later if row["compile_cache"] == "hit")
 
 
 def started(document: Body) -> Body:
     """Of one attempt at a cell, what its server's log says of the start."""
     start, said = document["start"], document["start"]["log"]
-    names = ("compile_cache", "init_engine_seconds", "weights_seconds", "kv_cache_tokens")
+    names = ("compile_cache", INIT, "weights_seconds", "kv_cache_tokens")
     return {
         "start_order": start["order"],
         "block": document["key"]["block"],
