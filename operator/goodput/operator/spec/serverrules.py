@@ -23,7 +23,12 @@ def server_problems(spec: SweepSpec, configs: tuple[Config, ...]) -> Iterator[Pr
     seen: set[tuple[str, str]] = set()
     for config in configs:
         place, engine = engines[config.engine]
-        for found in (*_flags(config), *_lengths(config, spec), *_gpus(config, engine, place)):
+        for found in (
+            *_flags(config),
+            *_lengths(config, spec),
+            *_gpus(config, engine, place),
+            *_baseline(engine, place),
+        ):
             if (found.field, found.message) not in seen:
                 seen.add((found.field, found.message))
                 yield found
@@ -105,6 +110,22 @@ def _lengths(config: Config, spec: SweepSpec) -> Iterator[Problem]:
             f"{longest} tokens",
             f"prompt and output do not fit max_model_len ({length}) of {config.label}",
             f"raise max_model_len to {longest} or shorten the requests",
+        )
+
+
+def _baseline(engine: EngineSpec, place: int) -> Iterator[Problem]:
+    """What an engine of kind transformers would not use."""
+    if engine.kind != "transformers":
+        return
+    mode, asked = engine.compile_cache.mode, explicit_gpus(engine)
+    if mode != "none":
+        yield Problem(
+            f"spec.engines[{place}].compileCache", mode, "the Transformers baseline compiles nothing", "remove it"
+        )
+    if asked is not None and asked > 1:
+        field = f"spec.engines[{place}].resources.limits"
+        yield Problem(
+            field, asked, "GPUs are more than the one that the Transformers baseline uses", "ask for 1, or for 0"
         )
 
 

@@ -91,6 +91,26 @@ def test_it_uses_one_gpu_or_none(parts: dict[str, Any], gpus: int, sweep: Build)
     assert config.gpus == gpus
 
 
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (
+            {"compileCache": {"mode": "shared", "claimName": "c"}},
+            'spec.engines[0].compileCache: "shared": the Transformers baseline compiles nothing; remove it',
+        ),
+        (
+            {"resources": {"limits": {"nvidia.com/gpu": 2}}},
+            (
+                "spec.engines[0].resources.limits: 2: GPUs are more than the one that the Transformers baseline uses; "
+                "ask for 1, or for 0"
+            ),
+        ),
+    ],
+)
+def test_what_it_would_not_use_is_refused(parts: dict[str, Any], message: str, sweep: Build) -> None:
+    assert refusal(sweep(engines=[{**BASELINE, **parts}], configs=None)) == message
+
+
 def test_it_is_warmed_with_one_request_at_a_time(sweep: Build) -> None:
     work = {"promptTokens": [16], "outputTokens": [4], "concurrency": [1, 32], "window": {"requests": 64}}
     resolved = resolve(sweep(engines=[VLLM, BASELINE], configs=None, workload=work))
