@@ -74,14 +74,15 @@ def estimate(sweep: Sweep, simulator: Simulator) -> SweepForecast:
     block = sweep.blocks[0]
     found = {config.id: _trial(sweep, simulator, config, block) for config in sweep.configs}
     starts = trials = gpu = 0.0
-    for _, config_id in sweep.sequence():
+    for each, config_id in sweep.sequence():
         forecast = found[config_id]
         config = forecast.config
         start = 0.0
         if forecast.failure is None:
             start = simulator.start_seconds(config, compiles=simulator.compiles(config))
-        starts, trials = starts + start, trials + forecast.seconds
-        gpu += (start + forecast.seconds) * config.gpus
+        seconds = 0.0 if TrialId(each, config_id, 1).primes else forecast.seconds  # such a start measures nothing
+        starts, trials = starts + start, trials + seconds
+        gpu += (start + seconds) * config.gpus
     servers = min(sweep.spec.plan.parallelism, len(sweep.configs))
     return SweepForecast(
         configs=tuple(found.values()),

@@ -42,6 +42,14 @@ def test_starts_are_cold_or_warm_as_the_compile_cache_has_it(write: Write) -> No
     assert cold.gpu_hours == pytest.approx(cold.wall_seconds / 3600)
 
 
+def test_a_start_that_fills_the_compile_cache_measures_nothing(write: Write) -> None:
+    primed = {**GPU, "compileCache": {"mode": "prime", "claimName": "compiled"}}
+    cold, warm = (estimate(*prepare(write(engines=[engine]), "h100-llama-3-8b")) for engine in (GPU, primed))
+    assert warm.starts == cold.starts + 2, "one for each of the two budgets"
+    assert warm.trials_seconds == cold.trials_seconds
+    assert 2 * 120 < warm.starts_seconds < 6 * 120
+
+
 def test_parallel_servers_share_the_wall_time_and_not_the_gpu_hours(write: Write) -> None:
     one, two = (
         estimate(*prepare(write(engines=[GPU], plan={"blocks": {"min": 2}, "parallelism": count}), "teaching"))
