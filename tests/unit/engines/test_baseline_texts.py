@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput.engines.simulated.tokens import ToyTokenizer
+from goodput.engines.simulated.tokens import EOS, ToyTokenizer
 from goodput.engines.transformers.texts import OutputTexts
 
 TOKENIZER = ToyTokenizer(2000)
@@ -31,6 +31,24 @@ def test_several_tokens_at_once_give_the_same_text() -> None:
     ids = TOKENIZER.encode("the cat ☃ sat")
     whole = json.loads(OutputTexts(TOKENIZER.decode, []).of(ids))
     assert whole == "".join(pieces(OutputTexts(TOKENIZER.decode, []), ids)) == "the cat ☃ sat"
+
+
+def test_bytes_that_never_become_a_character_come_as_its_replacement() -> None:
+    lead = TOKENIZER.encode("ü")[0]
+    found = pieces(OutputTexts(TOKENIZER.decode, []), [lead] * 40)
+    assert set("".join(found)) == {"\N{REPLACEMENT CHARACTER}"}
+    assert found[:3] == ["", "", ""]
+
+
+def test_a_token_costs_the_same_however_long_the_output_without_text_is() -> None:
+    lengths = []
+
+    def decode(ids: Sequence[int]) -> str:
+        lengths.append(len(ids))
+        return TOKENIZER.decode(ids)
+
+    assert set(pieces(OutputTexts(decode, range(300, 340)), [EOS] * 500)) == {""}
+    assert max(lengths) < 20
 
 
 @given(st.text(min_size=1), st.text())

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 
 #: Tokens of the prompt that the first one may lean on (a leading space, a character in several tokens).
 _CONTEXT = 6
+#: Tokens that one character may need. What is not one by then never will be.
+_LONGEST = 8
 _INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -30,7 +32,7 @@ class OutputTexts:
     def _piece(self, token: int) -> str:
         self._ids.append(token)
         before, now = self._decode(self._ids[: self._told]), self._decode(self._ids)
-        if now.endswith(_INCOMPLETE) or len(now) <= len(before):
+        if now.endswith(_INCOMPLETE) and len(self._ids) - self._told < _LONGEST:
             return ""
         self._ids = self._ids[-_CONTEXT:]
         self._told = len(self._ids)
