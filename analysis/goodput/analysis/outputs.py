@@ -15,7 +15,7 @@ class Equality:
     """How a config's continuations compare with the reference's: of the same block, else of its first one.
 
     Attributes:
-        compared: pairs of continuations of one prompt.
+        compared: pairs of continuations of one prompt, in one form (ids or text) and not both empty.
         identical: of them, those equal to the last token.
         same_tokens_mean: tokens (where there are only texts: characters) before the first difference, mean.
     """
@@ -33,7 +33,7 @@ class Equality:
 def equality(cells: Iterable[Cell], reference: str) -> dict[str, Equality]:
     """Config → equality. The reference is compared with its own first block: whether starts alone make a difference.
 
-    Configs without continuations, or with those of other prompts only, are not there.
+    Configs without a continuation that can be compared are not there.
     """
     trials: dict[str, dict[str, Outputs]] = {}
     for cell in cells:
@@ -59,7 +59,13 @@ def _pairs(
     for block, outputs in blocks.items():
         other = known[first] if itself else known.get(block, known[first])
         if other is not outputs and other.prompts_sha256 == outputs.prompts_sha256:
-            yield from zip(outputs.continuations, other.continuations, strict=True)
+            pairs = zip(outputs.continuations, other.continuations, strict=True)
+            yield from (pair for pair in pairs if _comparable(*pair))
+
+
+def _comparable(mine: Sequence[object], theirs: Sequence[object]) -> bool:
+    """Two empty answers say nothing of the model; ids and text are never equal, whatever was answered."""
+    return bool(mine or theirs) and isinstance(mine, str) == isinstance(theirs, str)
 
 
 def _same(mine: Sequence[object], theirs: Sequence[object]) -> int:

@@ -96,6 +96,14 @@ class Store:
         except Exception as error:
             raise StoreError(f"listing {self.uri}/{prefix}", error) from error
 
+    def delete(self) -> None:
+        """Delete all keys."""
+        keys = list(self.keys())
+        try:
+            obstore.delete(self._backend, keys)
+        except Exception as error:
+            raise StoreError(f"deleting what lies in {self.uri}", error) from error
+
     def below(self, folder: str) -> Store:
         """The store of a folder inside this one."""
         return open_store(f"{self.uri}/{folder}", **self._options)

@@ -40,6 +40,21 @@ def test_texts_are_compared_where_there_are_no_ids() -> None:
     assert (found.identical, found.same_tokens_mean) == (0, 5)
 
 
+def test_two_empty_answers_are_not_the_same_answer() -> None:
+    cells = [cell("ref", "0", "", "one", ""), cell("b", "0", "", "one", "two"), cell("mute", "0", "", "", "")]
+    found = equality(cells, "ref")
+    assert (found["b"].compared, found["b"].identical) == (2, 1)
+    assert (found["mute"].compared, found["mute"].identical) == (1, 0)
+    assert equality([cell("ref", "0", "", ""), cell("mute", "0", "", "")], "ref") == {}
+
+
+def test_ids_are_not_compared_with_text() -> None:
+    cells = [cell("ref", "0", (1, 2), (3, 4)), cell("old", "0", "one two", "three"), cell("half", "0", (1, 2), "three")]
+    found = equality(cells, "ref")
+    assert "old" not in found
+    assert (found["half"].compared, found["half"].ratio) == (1, 1.0)
+
+
 def test_a_trial_counts_once_whatever_its_cells() -> None:
     found = equality([cell("ref", "0", (1,)), cell("ref", "0", (1,)), *[cell("b", "0", (1,))] * 3], "ref")
     assert found["b"].compared == 1

@@ -22,7 +22,12 @@ class Results:
     store: Store
 
     def begin(self, sweep: Sweep) -> None:
-        """Write ``spec.json``."""
+        """Empty the folder and write ``spec.json``.
+
+        The folder's name tells neither a budget nor what a profile's file holds: an earlier run may have cells that
+        this one has not.
+        """
+        self.store.delete()
         self.store.put(SPEC, sweep.document().to_json())
 
     def trial(self, plan: TrialPlan) -> None:

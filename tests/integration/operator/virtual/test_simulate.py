@@ -50,6 +50,15 @@ def test_two_runs_write_the_same_bytes_and_a_second_one_over_the_first_too(write
     }
 
 
+def test_a_smaller_run_leaves_nothing_of_a_larger_one(write: Write, tmp_path: Path) -> None:
+    small = write(budget={"maxTrials": 1})
+    _, _, fresh = simulated(small, tmp_path / "fresh")
+    simulated(write(), tmp_path / "used")
+    _, _, again = simulated(write(budget={"maxTrials": 1}), tmp_path / "used")
+    assert fresh.name == again.name
+    assert hashes(again) == hashes(fresh)
+
+
 def test_another_seed_gives_other_records(write: Write, tmp_path: Path) -> None:
     _, _, one = simulated(write(), tmp_path / "one")
     other = write(workload={**SPEC["workload"], "seed": 1})
