@@ -47,7 +47,7 @@ def as_number(text: str) -> int | float | None:
 def flag_type(configs: Sequence[Config], flag: str) -> pa.DataType:
     """Integer or number where all values are, else text."""
     numbers = [as_number(config.flags[flag]) for config in configs if flag in config.flags]
-    if None in numbers:
+    if any(number is None or abs(number) >= 2**63 for number in numbers):  # a seed has 64 bits without a sign
         return TEXT
     return FLOAT if any(isinstance(number, float) for number in numbers) else INT
 

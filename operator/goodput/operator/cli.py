@@ -129,6 +129,8 @@ def analyze(arguments: tuple[str, ...]) -> None:
 @click.option("--region", help="Of the bucket.")
 def calibrate(uri: str, *, base: str, out: Path, hold_out: float, endpoint: str | None, region: str | None) -> None:
     """Fit a profile of the simulated engine to the sweep in URI, and test it on cells that the fit did not see."""
+    if not out.parent.is_dir():
+        raise click.UsageError(f"--out {out}: there is no folder {out.parent}")
     from goodput.operator.calibration import command  # noqa: PLC0415  # scipy is slow to load
 
     try:

@@ -33,6 +33,7 @@ _HIT: Final = re.compile(
     r"Directly load (AOT compilation|the compiled graph|the \S+ graph)|(AOTAutograd|fx graph) cache hit for key"
 )
 """The lines about keys are torch's own, where TORCH_LOGS asks for them."""
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")  # VLLM_LOGGING_COLOR
 _EAGER: Final = re.compile(r"Enforce eager set|\benforce_eager=True\b")
 
 
@@ -46,21 +47,21 @@ def _backend(text: str) -> str:
 
 
 _FIELDS: Final[tuple[tuple[str, str, Callable[[str], Any]], ...]] = (
-    ("weights_seconds", r"Loading weights took ([\d.]+) seconds", float),
-    ("model_load_seconds", r"Model loading took [\d.]+ GiB memory and ([\d.]+) seconds", float),
-    ("model_memory_gib", r"Model loading took ([\d.]+) GiB memory", float),
-    ("compile_seconds", r"torch\.compile (?:took|takes) ([\d.]+) s in total", float),
-    ("compile_seconds", r"init engine \([^)]*\) took [\d.]+ s \(compilation: ([\d.]+) s", float),
-    ("graph_capture_seconds", r"Graph capturing finished in ([\d.]+) secs", float),
-    ("graph_capture_gib", r"Graph capturing finished in [\d.]+ secs, took ([\d.]+) GiB", float),
-    ("init_engine_seconds", r"init engine \([^)]*\) took ([\d.]+) s", float),
-    ("kv_cache_memory_gib", r"Available KV cache memory: ([\d.]+) GiB", float),
-    ("kv_cache_tokens", r"KV cache size: ([\d,]+) tokens", _integer),
-    ("max_concurrency", r"Maximum concurrency for [\d,]+ tokens per request: ([\d.]+)x", float),
-    ("kv_blocks", r"# (?:GPU|cuda|CUDA) blocks: (\d+)", int),
-    ("kv_blocks", r"with num_gpu_blocks_override=(\d+)", int),
-    ("cpu_blocks", r"# CPU blocks: (\d+)", int),
-    ("chunked_prefill_tokens", r"Chunked prefill is enabled with max_num_batched_tokens=(\d+)", int),
+    ("weights_seconds", r"Loading weights took (\d+(?:\.\d+)?) seconds", float),
+    ("model_load_seconds", r"Model loading took \S+ GiB memory and (\d+(?:\.\d+)?) seconds", float),
+    ("model_memory_gib", r"Model loading took (\d+(?:\.\d+)?) GiB memory", float),
+    ("compile_seconds", r"torch\.compile (?:took|takes) (\d+(?:\.\d+)?) s in total", float),
+    ("compile_seconds", r"init engine \([^()\n]*\) took \S+ s \(compilation: (\d+(?:\.\d+)?) s", float),
+    ("graph_capture_seconds", r"Graph capturing finished in (\d+(?:\.\d+)?) secs", float),
+    ("graph_capture_gib", r"Graph capturing finished in \S+ secs, took (\d+(?:\.\d+)?) GiB", float),
+    ("init_engine_seconds", r"init engine \([^()\n]*\) took (\d+(?:\.\d+)?) s", float),
+    ("kv_cache_memory_gib", r"Available KV cache memory: (\d+(?:\.\d+)?) GiB", float),
+    ("kv_cache_tokens", r"KV cache size: (\d[\d,]{0,18}) tokens", _integer),
+    ("max_concurrency", r"Maximum concurrency for [\d,]+ tokens per request: (\d+(?:\.\d+)?)x", float),
+    ("kv_blocks", r"# (?:GPU|cuda|CUDA) blocks: (\d{1,18})\b", int),
+    ("kv_blocks", r"with num_gpu_blocks_override=(\d{1,18})\b", int),
+    ("cpu_blocks", r"# CPU blocks: (\d{1,18})\b", int),
+    ("chunked_prefill_tokens", r"Chunked prefill is enabled with max_num_batched_tokens=(\d{1,18})\b", int),
     ("attention_backend", r"Using ([\w.]+) attention backend out of", _backend),
     ("attention_backend", r"\[cuda\.py:\d+\] Using ([\w.]+) backend\.", _backend),
 )
@@ -68,6 +69,7 @@ _FIELDS: Final[tuple[tuple[str, str, Callable[[str], Any]], ...]] = (
 
 def parse_log(text: str) -> StartLog | None:
     """What the log says; None where it is not a vLLM server's."""
+    text = _COLOUR.sub("", text)
     config = _CONFIG.search(text)
     if config is None:
         return None

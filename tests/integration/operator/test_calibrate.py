@@ -77,3 +77,10 @@ def test_a_base_that_cannot_be_moved_is_refused(sweep: str, tmp_path: Path, base
     assert done.exit_code == 1
     assert complaint in done.output
     assert not (tmp_path / "no.yaml").exists()
+
+
+def test_a_folder_that_is_not_there_is_named_before_anything_is_fitted(sweep: str, tmp_path: Path) -> None:
+    out = tmp_path / "none" / "mine.yaml"
+    done = CliRunner().invoke(main, ["calibrate", sweep, "--base", "h100-llama-3-8b", "--out", str(out)])
+    assert done.exit_code == 2
+    assert f"there is no folder {out.parent}" in done.output

@@ -87,6 +87,11 @@ def test_flag_columns_have_the_type_of_their_values() -> None:
     assert flag_cells([config(a="1"), config(b="2")], [])[1][config(a="1").id] == {"a": 1, "b": None}
 
 
+def test_a_seed_of_64_bits_is_text() -> None:
+    configs = [config(seed="1"), config(seed="18446744073709551615")]
+    assert flag_cells(configs, [])[0] == {"seed": TEXT}
+
+
 @pytest.mark.parametrize("text", ["fp8", "1_0", "007", "nan", "inf", "", "1e5", "1."])
 def test_what_is_no_plain_number_stays_text(text: str) -> None:
     assert as_number(text) is None

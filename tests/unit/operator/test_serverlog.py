@@ -167,3 +167,31 @@ def test_nested_values_of_the_config_line_do_not_pass_as_its_own() -> None:
     log = parse_log(HEAD + line)
     assert log is not None
     assert log.resolved == {"model": "m", "quantization": "fp8", "seed": "0"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Loading weights took ... seconds",
+        "Loading weights took 1.5. seconds",
+        "GPU KV cache size: , tokens",
+        "Maximum concurrency for , tokens per request: .x",
+        f"# GPU blocks: {'9' * 5000}, # CPU blocks: 12",
+        f"GPU KV cache size: {'9' * 5000} tokens",
+    ],
+)
+def test_a_mangled_line_says_nothing(line: str) -> None:
+    log = parse_log(f"{HEAD}{CONFIG}{line}\n")
+    assert log is not None
+    assert log.model_dump(exclude_none=True).keys() <= {
+        *("engine_version", "compile_cache", "preemption_warnings", "resolved", "cpu_blocks")
+    }
+
+
+def test_colours_change_nothing() -> None:
+    grey, reset = "\x1b[90m", "\x1b[0m"
+    log = parse_log(
+        f"{HEAD}{CONFIG.strip()}{reset}\nINFO {grey}11-30 02:06:14 [cuda.py:274]{reset} Using FLASH_ATTN backend.\n"
+    )
+    assert log is not None
+    assert (log.attention_backend, log.resolved["seed"]) == ("FLASH_ATTN", "0")

@@ -60,21 +60,26 @@ class FlagTable:
             raise KeyError(flag)
         if flag == "max_model_len" and value in ("-1", "auto"):
             return value
-        self._choose(flag, value.strip())
-        normal = _NORMAL.get(kind, _text)(value.strip())
+        normal = _NORMAL.get(kind, _text)(self._chosen(flag, value.strip()))
         if flag.endswith("parallel_size") and kind == "int" and int(normal) < 1:
             raise FlagValueError("must be at least 1", "write a number of GPUs")
         return normal
 
-    def _choose(self, flag: str, value: str) -> None:
-        """Refuse a value that is none of the flag's. vLLM reads names of backends in any spelling, None as unset."""
+    def _chosen(self, flag: str, value: str) -> str:
+        """The value as the table spells it. vLLM reads names of backends in any spelling, None as unset.
+
+        Raises:
+            FlagValueError: it is none of the flag's.
+        """
         values = self.choices.get(flag)
         if not values or value in ("", "None"):
-            return
-        backend = flag.endswith("_backend")
-        spelling = value.lower().replace("-", "_") if backend else value
-        if spelling in (*((each.lower() for each in values) if backend else values), *(("auto",) if backend else ())):
-            return
+            return value
+        if flag.endswith("_backend"):
+            spellings = {each.lower(): each for each in ("auto", *values)}
+            if found := spellings.get(value.lower().replace("-", "_")):
+                return found
+        elif value in values:
+            return value
         near = nearest(value, values)
         fix = f"did you mean {near}?" if near else f"write one of {', '.join(values)}"
         raise FlagValueError(f"is no {flag} of {self.title}", fix)

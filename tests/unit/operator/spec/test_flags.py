@@ -205,7 +205,7 @@ def test_an_unknown_version_is_a_warning_of_the_sweep(sweep: Build) -> None:
     ("flag", "good", "bad", "fix"),
     [
         ("kv_cache_dtype", "fp8_e4m3", "fp8_e4m4", "did you mean fp8_e4m3?"),
-        ("attention_backend", "flash_attn", "FLASH", "did you mean"),
+        ("attention_backend", "FLASH_ATTN", "FLASH", "did you mean"),
         ("attention_backend", "auto", "quickest", "write one of"),
         ("dtype", "bfloat16", "BFLOAT16", "write one of"),
         ("scheduling_policy", "priority", "lifo", "write one of"),
@@ -218,6 +218,11 @@ def test_values_outside_the_choices_are_refused(flag: str, good: str, bad: str, 
         table("vllm").normal(flag, bad)
     assert f"is no {flag} of vLLM 0.32.0" in refused.value.message
     assert fix in refused.value.fix
+
+
+@pytest.mark.parametrize("spelling", ["flash_attn", "FLASH-ATTN", "Flash_Attn"])
+def test_a_backend_has_one_spelling(spelling: str) -> None:
+    assert table("vllm").normal("attention_backend", spelling) == "FLASH_ATTN"
 
 
 def test_an_unset_choice_is_none() -> None:
