@@ -95,7 +95,7 @@ def _row(result: AnalysisResult, config: Config, cells: Sequence[Cell]) -> Row:
         "chosen_loads": " ".join(result.chosen(config.id)) or None,
         "cells_measured": len(cells),
         "trials": len(trials),
-        "failure_reasons": _distinct(trial.reason for trial in trials),
+        "failure_reasons": _distinct(trial.reason for trial in mine),
         **start_cells(cells),
         "prime_seconds": stats.mean(known(trial.start_seconds for trial in mine if trial.block == PRIME)),
         "warmup_seconds": stats.mean(known(cell.document.start.warmup_seconds for cell in cells)),

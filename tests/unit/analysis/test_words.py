@@ -24,6 +24,7 @@ from goodput.analysis.schema import (
     SpecDocument,
     StatesDocument,
     TopRow,
+    TrialState,
 )
 from goodput.analysis.score import BlockValue, Contender, Points, Question
 from goodput.analysis.words import explain, headline, number
@@ -114,6 +115,14 @@ def test_every_verdict_is_said_in_words_and_fits_everywhere(reason: Reason) -> N
     assert "<script" not in page
     document = yaml.safe_load(best_yaml(got))
     assert (document["verdict"], document["best"] is None) == (got.decision.verdict, got.decision.best is None)
+
+
+def test_a_config_that_failed_while_its_cache_was_filled_says_why() -> None:
+    failed = TrialState(config=CONFIGS[0].id, block="prime", attempt=1, reason="KvCacheTooSmall")
+    got = replace(result(*CASES["NothingMeasured"]), states=StatesDocument(generation=1, trials=(failed,)))
+    first, second, _ = configs_table(got).select(["trials", "failure_reasons"]).to_pylist()
+    assert first == {"trials": 0, "failure_reasons": "KvCacheTooSmall"}
+    assert second == {"trials": 0, "failure_reasons": None}
 
 
 def test_what_a_message_must_name() -> None:

@@ -21,6 +21,11 @@ def test_numbers_are_read_as_vllm_reads_them(text: str, value: int) -> None:
     assert human_int(text) == value
 
 
+@pytest.mark.parametrize("text", ["auto", "-1"])
+def test_a_length_that_is_left_open_is_the_models(text: str) -> None:
+    assert resolved(f"--max-model-len={text}").scheduler.max_model_len == load_profile("teaching").max_model_len
+
+
 @pytest.mark.parametrize("text", ["", "8x", "1.5", "-3", "8 k 8"])
 def test_other_numbers_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):

@@ -15,6 +15,11 @@ def human_int(text: str) -> int:
     return int(float(match[1]) * _UNITS[match[2]]) if match[2] else int(match[1])
 
 
+def model_len(text: str) -> int | None:
+    """A context length; None for vLLM's ``auto`` and ``-1``: as long as the model allows."""
+    return None if text.strip() in ("auto", "-1") else human_int(text)
+
+
 def base_parser(program: str, model_help: str) -> argparse.ArgumentParser:
     """A parser with the flags that all engines have."""
     root = argparse.ArgumentParser(prog=program, allow_abbrev=False)
@@ -27,7 +32,7 @@ def base_parser(program: str, model_help: str) -> argparse.ArgumentParser:
     flag("--api-key", nargs="+", default=[], help="tokens that /v1 asks for")
     flag("--shutdown-timeout", type=int, default=0, help="seconds for open requests after SIGTERM")
     flag("--seed", type=int, default=0)
-    flag("--max-model-len", type=human_int)
+    flag("--max-model-len", type=model_len)
     return root
 
 
