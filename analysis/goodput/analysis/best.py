@@ -10,6 +10,7 @@ import yaml
 from goodput.analysis.result import AnalysisResult
 from goodput.analysis.schema import SCHEMA_VERSION, Config
 from goodput.analysis.tables import as_number
+from goodput.analysis.text_table import SYNTHETIC
 from goodput.analysis.words import explain, unit
 
 
@@ -19,6 +20,7 @@ def best_yaml(result: AnalysisResult) -> bytes:
     document = {
         "v": SCHEMA_VERSION,
         "evidence": spec.evidence,
+        **({"simulated": result.simulated} if result.simulated else {}),
         "sweep": {"namespace": spec.namespace, "name": spec.name, "uid": spec.uid, "folder": spec.folder},
         "model": spec.model,
         "slo": result.slo.model_dump(exclude_none=True),
@@ -28,7 +30,8 @@ def best_yaml(result: AnalysisResult) -> bytes:
         "message": explain(result),
         "best": None if decision.best is None else _best(result, decision.best),
     }
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100).encode()
+    mark = f"# {SYNTHETIC}\n" if result.synthetic else ""
+    return (mark + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)).encode()
 
 
 def vllm_flags(config: Config) -> dict[str, Any]:

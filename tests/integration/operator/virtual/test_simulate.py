@@ -79,6 +79,9 @@ def test_ids_are_those_of_a_real_run_and_everything_says_that_it_is_none(write: 
     assert [load.id for load in result.spec.loads] == [step.load.id for step in real.loads]
     assert (result.spec.namespace, result.spec.evidence) == ("virtual", "synthetic")
     assert folder.name != f"sweep={real.folder}"
+    best = (folder / "best.yaml").read_text()
+    assert best.startswith("# SYNTHETIC")
+    assert "\nsimulated: nothing was run; step times of profile teaching" in best
     assert len(result.cells) == real.planned_cells == 4
     for cell in result.cells:
         document = cell.document
