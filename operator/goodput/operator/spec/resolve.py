@@ -177,6 +177,14 @@ def _budget_problems(spec: SweepSpec, configs: tuple[Config, ...], steps: tuple[
             f"is less than one trial needs ({least:.0f} s)",
             "raise it, or measure fewer loads",
         )
+    filling = len(primes(spec, configs))
+    if spec.budget.max_trials is not None and spec.budget.max_trials <= filling:
+        yield Problem(
+            "spec.budget.maxTrials",
+            spec.budget.max_trials,
+            f"leaves nothing to measure: {filling} starts only fill the compile cache",
+            f"write at least {filling + 1}, or compileCache mode shared",
+        )
     hours = spec.budget.max_gpu_hours
     needed = min(config.gpus for config in configs) * least / 3600
     if hours is not None and hours < needed:

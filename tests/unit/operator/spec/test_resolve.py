@@ -183,6 +183,14 @@ def test_a_budget_below_one_trial_is_refused(sweep: Build) -> None:
     assert resolve(sweep(workload=work, budget={"deadline": "1h", "maxGpuHours": 1})).configs
 
 
+def test_a_budget_that_only_fills_the_compile_cache_is_refused(sweep: Build) -> None:
+    engines = [{**VLLM, "compileCache": {"mode": "prime", "claimName": "c"}}]
+    grid = {"grid": {"max_num_batched_tokens": [2048, 4096]}}
+    text = refusal(sweep(engines=engines, configs=grid, budget={"maxTrials": 2}))
+    assert "spec.budget.maxTrials: 2: leaves nothing to measure: 2 starts only fill the compile cache" in text
+    assert resolve(sweep(engines=engines, configs=grid, budget={"maxTrials": 3})).primes
+
+
 @pytest.mark.parametrize(
     "work",
     [
