@@ -76,7 +76,7 @@ def _measure(folder: Path, rate: float) -> dict[str, Any]:
             warmup_max_seconds=0,
             warmup_concurrency=1,
             warmup_seed=1,
-            loads=(PlannedLoad(load=load, seed=ids.seed(7, "0", load.id), lead_in_seconds=10, drain_seconds=60),),
+            loads=(PlannedLoad(load=load, seed=ids.seed(7, "0", load.id), lead_in_seconds=10, drain_seconds=5),),
             slo=SLO,
             results=ResultsTarget(uri=(folder / "results").as_uri()),
             deadline_seconds=400,
