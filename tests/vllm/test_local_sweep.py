@@ -80,9 +80,9 @@ def test_the_log_of_each_start_is_parsed(swept: Swept) -> None:
 
 def test_the_log_of_every_server_is_kept_until_its_trial_ended(swept: Swept) -> None:
     logs = [unpack(path.read_bytes()).decode() for path in swept.folder.glob("trials/*/*/*/server.log.zst")]
-    assert len(logs) >= TRIALS
-    for log in logs:
-        assert "version 0.32.0" in log
+    assert all("version 0.32.0" in log for log in logs)
+    ready = [log for log in logs if "Application startup complete" in log]  # another program may take a server's port
+    assert len(ready) >= TRIALS
+    for log in ready:
         assert "CPU KV cache size: 46,592 tokens" in log
-        assert "Application startup complete" in log
         assert '"POST /v1/completions HTTP/1.1" 200 OK' in log.partition("Application startup complete")[2]
