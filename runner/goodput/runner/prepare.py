@@ -8,9 +8,15 @@ from dataclasses import dataclass
 
 from goodput.analysis.schema import DatasetFacts, Provenance
 from goodput.runner.cell import Bench
-from goodput.runner.contract import TrialPlan
+from goodput.runner.contract import OutputCheck, TrialPlan
 from goodput.runner.dataset.load import load_dataset
-from goodput.runner.errors import PlanError, RunnerLostError, ServerRestartedError
+from goodput.runner.errors import (
+    PlanError,
+    RequestRefusedError,
+    RunnerLostError,
+    ServerGoneError,
+    ServerRestartedError,
+)
 from goodput.runner.load.ceiling import measure_ceiling
 from goodput.runner.load.errors import LoadError, TargetError
 from goodput.runner.load.prompts import PromptSource
@@ -72,8 +78,7 @@ def prepare(around: Surroundings, memory: Memory | None, began: float) -> tuple[
             around, memory, where, words.prompts(plan.warmup_seed + memory.warmups), workloads.warmup_shapes()
         )
     if plan.output_check is not None and memory.outputs is None:
-        outputs = continuations(server, plan.endpoint, plan.output_check, stop)
-        memory = memory.model_copy(update={"outputs": outputs})
+        memory = _with_outputs(around, memory, plan.output_check)
         around.spool.remember(memory)
     bench = Bench(
         plan=plan,
@@ -123,6 +128,17 @@ def _with_dataset(memory: Memory, facts: DatasetFacts) -> Memory:
     """With the dataset among what was measured on what."""
     known = memory.provenance or Provenance()
     return memory.model_copy(update={"provenance": known.model_copy(update={"dataset": facts})})
+
+
+def _with_outputs(around: Surroundings, memory: Memory, check: OutputCheck) -> Memory:
+    """With the answers to the output check. A server that refuses it or is too slow is measured all the same."""
+    try:
+        outputs = continuations(around.server, around.plan.endpoint, check, around.stop)
+    except (RequestRefusedError, ServerGoneError) as error:
+        if isinstance(error, ServerGoneError) and not error.slow:
+            raise
+        return memory.model_copy(update={"warnings": (*memory.warnings, f"no output check: {error}")})
+    return memory.model_copy(update={"outputs": outputs})
 
 
 def _warm(

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput.analysis.schema import Endpoint, Outputs
-from goodput.runner.contract import OutputCheck, ServerFacts
+from goodput.analysis.schema import Endpoint, Load, Outputs
+from goodput.runner.contract import OutputCheck, ServerFacts, TrialPlan
 from goodput.runner.outputs import answer, continuations, prompts
 from goodput.runner.server import Server
 from goodput.runner.stop import Stop
 
 if TYPE_CHECKING:
-    from tests.integration.runner.conftest import Engine
+    from tests.integration.runner.conftest import Engine, Results, Runner
 
 CHECK = OutputCheck(seed=5, prompts=4, tokens=6)
 
@@ -40,6 +40,22 @@ def test_a_flag_that_changes_the_output_is_seen_and_one_that_does_not_is_not(
     other = ask(engines("--seed", "7"), endpoint)
     assert other.prompts_sha256 == first.prompts_sha256
     assert not set(other.continuations) & set(first.continuations)
+
+
+def test_a_server_that_refuses_the_prompts_is_measured_all_the_same(
+    engines: Callable[..., Engine],
+    run: Callable[..., Runner],
+    planned: Callable[..., TrialPlan],
+    results: Results,
+    loads: list[Load],
+) -> None:
+    engine = engines("--max-model-len", "40")
+    short = [load.model_copy(update={"output_tokens": 4}) for load in loads]
+    plan = planned(engine.url, results.uri, short, output_check=OutputCheck(seed=5))
+    assert run(plan).end().valid == len(short)
+    cell = results.cell(plan, 0)
+    assert cell.outputs is None
+    assert any(text.startswith("no output check: ") for text in cell.warnings)
 
 
 def test_prompts_are_the_seeds() -> None:
