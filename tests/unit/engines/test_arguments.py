@@ -107,6 +107,18 @@ def test_a_cache_that_does_not_hold_one_request_is_refused() -> None:
         resolved("--num-gpu-blocks-override", "100", "--max-model-len", "4096")
 
 
+def test_no_block_is_not_as_many_as_fit() -> None:
+    with pytest.raises(KvCacheTooSmallError):
+        resolved("--num-gpu-blocks-override", "0")
+
+
+@pytest.mark.parametrize("size", ["0", "-1"])
+def test_a_block_has_a_token(size: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        resolved(f"--block-size={size}")
+    assert "--block-size: must be at least 1" in capsys.readouterr().err
+
+
 def test_blocks_follow_from_memory_and_budget() -> None:
     small, large = (resolved("--max-num-batched-tokens", budget).cache for budget in ("1024", "16384"))
     assert small.num_gpu_blocks > large.num_gpu_blocks > 20000

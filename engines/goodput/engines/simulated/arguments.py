@@ -50,6 +50,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     namespace = parse_with(root, arguments)
     if namespace.vocab_size < MIN_VOCAB_SIZE:
         root.error(f"argument --vocab-size: must be at least {MIN_VOCAB_SIZE}")
+    if namespace.block_size < 1:
+        root.error("argument --block-size: must be at least 1")
     return namespace
 
 
@@ -95,7 +97,9 @@ def _cache(namespace: argparse.Namespace, profile: Profile, scheduler: Scheduler
     available = namespace.kv_cache_memory_bytes
     if available is None:
         available = memory.kv_bytes(namespace.gpu_memory_utilization, scheduler.max_num_batched_tokens)
-    blocks = namespace.num_gpu_blocks_override or available // (size * memory.kv_bytes_per_token)
+    blocks = namespace.num_gpu_blocks_override
+    if blocks is None:
+        blocks = available // (size * memory.kv_bytes_per_token)
     if (blocks - 1) * size < scheduler.max_model_len:
         needed = scheduler.max_model_len * memory.kv_bytes_per_token / (1 << 30)
         has = max(0, blocks * size) * memory.kv_bytes_per_token / (1 << 30)

@@ -138,13 +138,13 @@ def rows(forecast: SweepForecast) -> Sequence[tuple[str, ...]]:
             summary, document = cell.summary, cell.document
             ttft, tpot = ({}, {}) if summary is None else (summary.ttft, summary.tpot)
             state = document.load_state if document.outcome == "valid" else f"void: {document.reason}"
-            goodput = None if summary is None else summary.goodput
+            goodput, attained = (None, None) if summary is None else (summary.goodput, summary.attainment)
             lines.append(
                 (
                     one.config.label,
                     cell.load.label,
                     "–" if goodput is None else f"{goodput:.3g}",
-                    f"{cell.attainment:.1%}",
+                    "–" if attained is None else f"{attained:.1%}",
                     _milliseconds(ttft),
                     _milliseconds(tpot),
                     state,

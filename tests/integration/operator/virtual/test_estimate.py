@@ -11,7 +11,7 @@ from tests.integration.operator.virtual.conftest import SPEC
 
 from goodput.operator.cli import main
 from goodput.operator.virtual.command import prepare, simulate
-from goodput.operator.virtual.estimate import estimate, warnings
+from goodput.operator.virtual.estimate import estimate, rows, warnings
 from goodput.operator.virtual.world import BEGIN_SECONDS
 
 Write = Callable[..., Path]
@@ -48,6 +48,11 @@ def test_a_start_that_fills_the_compile_cache_measures_nothing(write: Write) -> 
     assert warm.starts == cold.starts + 2, "one for each of the two budgets"
     assert warm.trials_seconds == cold.trials_seconds
     assert 2 * 120 < warm.starts_seconds < 6 * 120
+
+
+def test_nothing_that_arrives_has_no_attainment(write: Write) -> None:
+    (line, *_) = rows(estimate(*prepare(write(workload=work(requestRate=[0.001])), None)))
+    assert line[3] == "–"
 
 
 def test_parallel_servers_share_the_wall_time_and_not_the_gpu_hours(write: Write) -> None:
