@@ -15,8 +15,9 @@ from goodput.runner.load.parse import Parsed
 
 # A line that looks like the last chunk, inside the payload: the worker may take it for the end, and the parser then
 # finds the answer cut off. It is no field of an event, so it is a failure either way.
-_LIKE_THE_END = re.compile(rb"(?:\A|\n)0+[ \t]*(?:;[^\r\n]*)?\r\n")
-
+_LAST_CHUNK = rb"0+[ \t]*(?:;[^\r\n]*)?\r\n"
+_LIKE_THE_END = re.compile(rb"(?:\A|\n)" + _LAST_CHUNK)
+_CHUNK_LIKE_THE_END = re.compile(rb"\n[0-9A-Fa-f]+\r\n" + _LAST_CHUNK)  # such a line is the first of a chunk
 
 Again = Literal["one read", "json"]
 
@@ -98,7 +99,7 @@ def _one_read_says_the_same(heard: Heard, parsed: Parsed, fed: bytes) -> list[st
 
 def _ends_where_it_ends(reading: oracle.Reading, heard: Heard, pieces: Sequence[bytes]) -> list[str]:
     """The worker sees the end with the read that ends there."""
-    if _LIKE_THE_END.search(reading.payload):
+    if _LIKE_THE_END.search(reading.payload) or _CHUNK_LIKE_THE_END.search(b"".join(pieces)):
         return []
     boundaries, at = set(), 0
     for piece in pieces:

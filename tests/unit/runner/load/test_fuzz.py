@@ -55,6 +55,9 @@ REGRESSIONS = {
     "six tokens, two of them without a choice": answer(
         b'data: {"usage":{"completion_tokens":2}}\n\n', event(3), event(6, b'"length"'), DONE
     ),
+    "a chunk that begins like the last one, and is cut off there": Answer(
+        "", CHUNKED + chunk(event(1) + b"data: ") + b"7\r\n0\r\n\r\n", (), "close", None
+    ),
     "a carriage return inside a trailer": replace(GOOD, data=GOOD.data.removesuffix(b"\r\n") + b"X-T: 1\r: 2\r\n\r\n"),
     "white space of Unicode before the content type": replace(
         GOOD, data=GOOD.data.replace(b"Content-Type: ", b"Content-Type:\xa0")
