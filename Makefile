@@ -16,7 +16,7 @@ define twice
 $(BIN)/pytest -q $(1) || { echo "== once more, what failed:"; $(BIN)/pytest -q --last-failed $(1); }
 endef
 
-.PHONY: help demo test unit integration cluster-test lifecycle e2e e2e-vllm e2e-vllm-cluster check lint types layers chart image cluster-up cluster-down cluster-demo bench bench-client bench-engines figures soak fuzz clean
+.PHONY: help demo test unit integration cluster-test lifecycle e2e e2e-vllm e2e-baseline e2e-vllm-cluster check lint types layers chart image cluster-up cluster-down cluster-demo bench bench-client bench-engines figures soak fuzz clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -43,8 +43,11 @@ cluster-test: $(VENV)/dev image ## Tests against the real API server, kubelet an
 e2e: $(VENV)/dev image ## Whole sweeps in the test cluster, and every fault that must not lose a result
 	$(call twice,-m "not vllm" tests/cluster/e2e)
 
-e2e-vllm: $(VENV)/dev ## A real vLLM on CPU: by the local driver, beside `vllm bench serve`, beside the Transformers baseline (30 minutes, 4 GiB of disk)
-	$(BIN)/pytest -q -s tests/vllm
+e2e-vllm: $(VENV)/dev ## A real vLLM on CPU: by the local driver, and beside `vllm bench serve` (15 minutes, 4 GiB of disk)
+	$(BIN)/pytest -q -s tests/vllm/test_local_sweep.py tests/vllm/test_bench_serve.py
+
+e2e-baseline: $(VENV)/dev ## The Transformers baseline beside a real vLLM on CPU (30 minutes)
+	$(BIN)/pytest -q -s tests/vllm/test_baseline.py tests/vllm/test_baseline_sweep.py
 
 e2e-vllm-cluster: $(VENV)/dev image ## A real vLLM on CPU in restricted pods of the test cluster, with a kept compile cache
 	$(CLUSTER) images --vllm

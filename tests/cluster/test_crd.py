@@ -160,11 +160,19 @@ def test_defaults_are_those_of_the_models(door: Door) -> None:
     assert partly["spec"]["plan"]["retries"] == 2
 
 
+#: Examples for `goodput run`, which starts programs: in a cluster their engines need an image.
+ON_ONE_MACHINE = {"baseline-vs-vllm.yaml", "vllm-cpu.yaml"}
+
+
 @pytest.mark.parametrize(
     "path", sorted([*ROOT.glob("examples/*.yaml"), *ROOT.glob("manifests/samples/*.yaml")]), ids=lambda path: path.name
 )
 def test_examples_and_samples_are_accepted(path: Path, door: Door) -> None:
-    assert door.create(yaml.safe_load(path.read_text()))["spec"]
+    example = yaml.safe_load(path.read_text())
+    if path.name in ON_ONE_MACHINE:
+        for engine in example["spec"]["engines"]:
+            engine["image"] = "registry/engine:v0.32.0"
+    assert door.create(example)["spec"]
 
 
 FULL: Body = {
