@@ -13,12 +13,17 @@ from goodput.operator.spec.scalars import FLAG_PATTERN
 from goodput.operator.spec.workloadcheck import workload_problems
 
 MAX_NAME = 40
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+"""The API server's own rule for names: a name is part of paths and keys."""
 
 
 def shape_problems(name: str, spec: SweepSpec, *, in_cluster: bool) -> Iterator[Problem]:
     """All broken rules of form, in the order of the spec."""
     if len(name) > MAX_NAME:
         yield RULES["name-length"].problem(name)
+    if not _NAME.fullmatch(name):
+        fix = "write a name such as chunk-budget: lower case letters, digits, - and ."
+        yield Problem("metadata.name", name, "is no name of a Kubernetes object", fix)
     yield from _model(spec)
     for number, engine in enumerate(spec.engines):
         yield from _engine(f"spec.engines[{number}]", engine, spec, in_cluster=in_cluster)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from goodput.analysis.store import open_store
+from goodput.analysis.store import SCHEMES, open_store
 from goodput.analysis.text_table import aligned
 from goodput.operator.local import report
 from goodput.operator.local.console import SYNTHETIC, span
@@ -139,10 +139,17 @@ def _grounds(made: Simulator) -> list[str]:
 
 
 def _placed(sweep: Sweep, out: str | None) -> Sweep:
-    """The sweep with the place where its results really go."""
+    """The sweep with the place where its results really go.
+
+    Raises:
+        SpecError: there is no such kind of place.
+    """
     uri = sweep.spec.results.uri if out is None else out
     if "://" not in uri:
         uri = f"file://{uri}"
+    elif uri.partition("://")[0] not in SCHEMES:
+        fix = f"name a folder, or begin it with one of {', '.join(f'{each}://' for each in SCHEMES)}"
+        raise SpecError((Problem("--out", uri, "has no known scheme", fix),))
     results = sweep.spec.results.model_copy(update={"uri": uri})
     named = replace(sweep, spec=sweep.spec.model_copy(update={"results": results}))
     return with_absolute_files(named, Path.cwd())

@@ -175,3 +175,9 @@ def test_the_command_refuses_with_exit_code_2(write: Write) -> None:
     answer = CliRunner().invoke(main, ["simulate", str(write(engines=[GPU]))])
     assert answer.exit_code == 2
     assert "--profile NAME" in answer.output
+
+
+def test_a_place_of_an_unknown_kind_is_refused_in_words(write: Write) -> None:
+    done = CliRunner().invoke(main, ["simulate", str(write()), "--out", "ftp://host/x"])
+    assert done.exit_code == 2
+    assert '--out: "ftp://host/x": has no known scheme; name a folder' in done.output

@@ -19,6 +19,11 @@ def refusal(document: dict[str, Any], uid: str | None = None) -> str:
     return str(refused.value)
 
 
+@pytest.mark.parametrize("name", ["../../evil", "a/b", "A", "a b", "-a", "a..b", "a\n"])
+def test_a_name_that_a_cluster_would_not_take_is_refused(name: str, sweep: Build) -> None:
+    assert refusal(sweep(name)).startswith("metadata.name: ")
+
+
 def test_folders(sweep: Build) -> None:
     in_cluster = resolve(sweep("t"), namespace="bench", uid=UID)
     assert in_cluster.folder == "bench.t.01234567"
