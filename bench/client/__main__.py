@@ -51,7 +51,7 @@ def main() -> None:
     options = parser.parse_args()
     if (os.cpu_count() or 1) < 2:
         parser.error("server and client need a core each")
-    scale = QUICK if options.quick else FULL
+    scale, load_average = QUICK if options.quick else FULL, os.getloadavg()[0]
     found, missing = find(options.only)
     fifo = may_use_fifo()
     results = Results(scale.compared, scale.searched, missing=missing)
@@ -63,7 +63,7 @@ def main() -> None:
             entry = ClientResults(client.name, client.version)
             results.clients.append(entry)
             measure(entry, Bench(client, Path(name) / "run", tokenizer, fifo=fifo), scale)
-    text = markdown(results, about(fifo=fifo, arguments=sys.argv[1:]))
+    text = markdown(results, about(fifo=fifo, arguments=sys.argv[1:], load_average=load_average))
     print(text)
     if options.write:
         PAGE.write_text(text)

@@ -24,12 +24,13 @@ Answers that never end time out after {timeout:g} s where a client has such a se
 {limit:g} s hangs."""
 
 
-def about(*, fifo: bool, arguments: Sequence[str]) -> list[str]:
-    """The head of the page."""
+def about(*, fifo: bool, arguments: Sequence[str], load_average: float) -> list[str]:
+    """The head of the page. The load average (1 minute) is that before the run: what else the machine had to do."""
     command = " ".join(["python -m bench.client", *arguments])
     made = (
         f"Made by `make bench-client` (`{command}`) on {time.strftime('%Y-%m-%d', time.gmtime())}:"
         f" {os.cpu_count()} cores ({_cpu_model()}), Linux {platform.release()}, Python {platform.python_version()}."
+        f" Load average before it: {load_average:.1f}."
     )
     method = _METHOD.format(
         real_time=" in real-time scheduling" if fifo else "",
