@@ -19,7 +19,7 @@ endef
 .PHONY: help demo test unit integration cluster-test lifecycle e2e e2e-vllm e2e-baseline e2e-vllm-cluster check lint types layers chart image cluster-up cluster-down cluster-demo bench bench-client bench-engines figures soak fuzz clean
 
 help: ## List the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 demo: $(VENV)/local ## Run examples/quickstart.yaml on the simulated engine: table, leader, report (no cluster, no GPU)
 	$(BIN)/goodput run examples/quickstart.yaml

@@ -94,7 +94,7 @@ def _tie(result: AnalysisResult) -> str:
     decision = result.decision
     names = [decision.leader, *decision.tied]
     labels = ", ".join(result.name(name) for name in names if name is not None)
-    known = "the cheapest" if _cost_known(result) else "the largest score, the tie break being unknown"
+    known = "the cheapest" if _cost_known(result) else "the first with the largest score, the tie break being unknown"
     return (
         f"No difference beyond {per_cent(result.spec.indifference)} between {labels}; named is "
         f"{known} (tie break {result.spec.tie_break}): {_best(result)}."

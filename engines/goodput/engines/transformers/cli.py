@@ -24,7 +24,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         from goodput.engines.transformers.serve import serve  # noqa: PLC0415  # torch takes seconds to import
     except ModuleNotFoundError as error:
-        raise SystemExit(f"{error.name} is not installed here: pip install 'goodput[transformers]'") from error
+        fix = "in Goodput's checkout, pip install -e '.[transformers]'"
+        raise SystemExit(f"{error.name} is not installed here: {fix}") from error
     try:
         serve(namespace)
     except ArgumentError as error:

