@@ -111,3 +111,15 @@ def busy(page: str) -> bool:
 def worked(page: str) -> bool:
     """It has served requests of more than one token (which only measured ones have), and is idle again."""
     return not busy(page) and value(page, "vllm:generation_tokens_total") > 2
+
+
+def once_worked(bend: Callable[[str], str]) -> Callable[[str], str]:
+    """Bend every page from the first idle one after work on: a closed loop is idle between two requests, too."""
+    seen = False
+
+    def page(text: str) -> str:
+        nonlocal seen
+        seen = seen or worked(text)
+        return bend(text) if seen else text
+
+    return page

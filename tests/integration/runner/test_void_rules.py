@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from tests.integration.runner.proxy import Proxy, busy, changed, value, worked
+from tests.integration.runner.proxy import Proxy, busy, changed, once_worked, value
 
 from goodput.analysis.schema import CellDocument, Load
 from goodput.runner.cell import Bench, measure
@@ -138,8 +138,7 @@ def counter_back(page: str) -> str:
 
 
 def hits(page: str) -> str:
-    half = value(page, "vllm:prefix_cache_queries_total") / 2
-    return changed(page, "vllm:prefix_cache_hits_total", half) if worked(page) else page
+    return changed(page, "vllm:prefix_cache_hits_total", value(page, "vllm:prefix_cache_queries_total") / 2)
 
 
 @pytest.mark.parametrize(
@@ -147,10 +146,10 @@ def hits(page: str) -> str:
     [
         (restarted, "ServerRestarted"),
         (counter_back, "CounterReset"),
-        (hits, "PrefixHit"),
+        (once_worked(hits), "PrefixHit"),
         (lambda page: changed(page, "vllm:num_requests_running", 1), "NotIdle"),
-        (lambda page: changed(page, "vllm:num_requests_waiting", 1) if worked(page) else page, "NotIdle"),
-        (lambda page: "<html>Bad gateway</html>" if worked(page) else page, "ServerGone"),
+        (once_worked(lambda page: changed(page, "vllm:num_requests_waiting", 1)), "NotIdle"),
+        (once_worked(lambda _: "<html>Bad gateway</html>"), "ServerGone"),
     ],
 )
 def test_what_the_servers_metrics_say_voids_the_cell(
@@ -326,7 +325,7 @@ def test_metrics_that_are_slow_under_load_cost_the_gauges_only(proxy: Proxy, cel
 def test_a_server_that_counts_other_requests_is_a_warning(proxy: Proxy, cell: MakeCell) -> None:
     """As if somebody else had used it."""
     name = 'vllm:request_success_total{engine="0",finished_reason="stop",model_name="toy/model"}'
-    proxy.metrics = lambda page: changed(page, name, 5) if worked(page) else page
+    proxy.metrics = once_worked(lambda page: changed(page, name, 5))
     document = cell(proxy.url, TWO).run()
     assert (document.outcome, document.reason) == ("valid", None)
     assert document.server is not None
