@@ -17,7 +17,7 @@ import numpy as np
 from bench.golden.process import golden
 from bench.golden.script import Case, Script, Stream
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.dataset.sample import TraceLengths
 from goodput.runner.dataset.trace import parse_trace

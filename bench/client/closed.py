@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.client.meter import CLIENT_CPU
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.prompts import RandomIds
 from goodput.runner.load.run import LoadRun, Target

@@ -13,7 +13,7 @@ from bench.golden.process import golden
 from bench.golden.script import Case, Script, Stream
 from bench.peers.base import MODEL, PROMPT_TOKENS
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.cell import CellNote
 from goodput.runner.load.job import CELL

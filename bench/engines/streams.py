@@ -18,7 +18,7 @@ from pathlib import Path
 
 import yaml
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.run import CellRecords, LoadRun, RandomIds, Target
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from bench.peers.base import MODEL, PROMPT_TOKENS, Answer, Task
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load import spool
 from goodput.runner.load.cell import CellNote

@@ -11,7 +11,7 @@ from bench.client.closed import SERVER_CPU, begin, closed_loop, finish
 from bench.soak.replicate import replicate
 from bench.soak.steady import PROMPT_TOKENS, TOKENS
 
-from goodput.analysis.schema import Config, Slo
+from goodput.analysis.schema.planned import Config, Slo
 from goodput.analysis.store import open_store
 from goodput.runner.commit import upload
 from goodput.runner.conclude import conclude

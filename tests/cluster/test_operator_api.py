@@ -11,7 +11,7 @@ from kubernetes import client
 from kubernetes.client import ApiClient
 from testcluster.info import ClusterInfo
 
-from goodput.analysis.schema import StatesDocument
+from goodput.analysis.schema.sweep import StatesDocument
 from goodput.operator.actions import StartAnalysis
 from goodput.operator.cluster import bodies, names
 from goodput.operator.cluster.api import Api

@@ -25,7 +25,7 @@ import pytest
 
 from goodput.analysis import ids
 from goodput.analysis.metrics import judge, request_metrics
-from goodput.analysis.schema import Config, Load, Slo
+from goodput.analysis.schema.planned import Config, Load, Slo
 from goodput.runner.contract import Outcome, PlannedLoad, ResultsTarget, ServerFacts, TrialPlan
 
 SLO = Slo(e2e=1.0)

@@ -16,7 +16,8 @@ from goodput.analysis.planned import planned_cells
 from goodput.analysis.read import read_index, read_results, read_spec, read_states, read_voids
 from goodput.analysis.report import report_html
 from goodput.analysis.result import AnalysisResult
-from goodput.analysis.schema import Slo, StatesDocument
+from goodput.analysis.schema.planned import Slo
+from goodput.analysis.schema.sweep import StatesDocument
 from goodput.analysis.store import Store
 from goodput.analysis.tables import csv_bytes, parquet_bytes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from goodput.analysis.result import AnalysisResult
-from goodput.analysis.schema import AnalysisAnswer, Best, TopRow
+from goodput.analysis.schema.answer import AnalysisAnswer, Best, TopRow
 from goodput.analysis.score import Score
 from goodput.analysis.words import explain
 

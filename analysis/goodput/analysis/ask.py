@@ -8,7 +8,8 @@ from goodput.analysis import stats
 from goodput.analysis.cells import Cell
 from goodput.analysis.planned import is_sentinel
 from goodput.analysis.result import load_order, shape
-from goodput.analysis.schema import Slo, SpecDocument, StatesDocument
+from goodput.analysis.schema.planned import Slo
+from goodput.analysis.schema.sweep import SpecDocument, StatesDocument
 from goodput.analysis.score import BlockValue, Contender, Question
 
 

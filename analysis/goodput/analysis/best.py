@@ -8,7 +8,8 @@ from typing import Any
 import yaml
 
 from goodput.analysis.result import AnalysisResult
-from goodput.analysis.schema import SCHEMA_VERSION, Config
+from goodput.analysis.schema.base import SCHEMA_VERSION
+from goodput.analysis.schema.planned import Config
 from goodput.analysis.tables import as_number
 from goodput.analysis.text_table import SYNTHETIC
 from goodput.analysis.words import explain, unit

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from goodput.analysis import histogram, stats
 from goodput.analysis.metrics import Floats, Judgement, Requests, judge, rate, ratio, request_metrics
-from goodput.analysis.schema import CellDocument, LogHistogram, Slo
+from goodput.analysis.schema.cell import CellDocument, LogHistogram
+from goodput.analysis.schema.planned import Slo
 from goodput.analysis.score import BlockValue
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}

@@ -15,7 +15,9 @@ from goodput.analysis.goodput_table import gpu_seconds, load_cells
 from goodput.analysis.metrics import rate
 from goodput.analysis.planned import PlannedCell
 from goodput.analysis.result import AnalysisResult
-from goodput.analysis.schema import CellDocument, GpuColumns, Slo
+from goodput.analysis.schema.cell import CellDocument
+from goodput.analysis.schema.planned import Slo
+from goodput.analysis.schema.server import GpuColumns
 from goodput.analysis.tables import BOOL, FLOAT, INT, TEXT, Columns, Row, build, flag_cells
 
 STATE: Columns = {"block": TEXT, "sentinel": BOOL, "state": TEXT, "reason": TEXT, "attempt": INT, "void_attempts": INT}

@@ -14,7 +14,9 @@ from goodput.analysis import stats
 from goodput.analysis.cells import Cell
 from goodput.analysis.goodput_table import known, start_cells
 from goodput.analysis.result import AnalysisResult
-from goodput.analysis.schema import PRIME, Config, Provenance, StartLog
+from goodput.analysis.schema.base import PRIME
+from goodput.analysis.schema.planned import Config
+from goodput.analysis.schema.provenance import Provenance, StartLog
 from goodput.analysis.tables import BOOL, FLOAT, INT, TEXT, Columns, Row, build, flag_cells
 
 PROVENANCE = (

@@ -16,7 +16,7 @@ from typing import Literal
 
 from goodput.analysis.compare import Against, Comparison, against, compare
 from goodput.analysis.drift import sentinel_drift
-from goodput.analysis.schema import Verdict
+from goodput.analysis.schema.base import Verdict
 from goodput.analysis.score import Contender, Points, Question, Score, block_logs, gpu_divisors, score
 from goodput.analysis.stats import mean
 

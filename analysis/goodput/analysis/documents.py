@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from goodput.analysis.errors import RecordError, VersionError
-from goodput.analysis.schema import SCHEMA_VERSION, Document
+from goodput.analysis.schema.base import SCHEMA_VERSION, Document
 
 D = TypeVar("D", bound=Document)
 Raw = dict[str, Any]

@@ -17,7 +17,7 @@ from goodput.analysis.cells import LATENCIES, QUANTILES, Cell
 from goodput.analysis.columns import COUNTS, FIXED, IDS, LATENCY, LOAD, RATES, SERVER, START, VERDICT
 from goodput.analysis.metrics import rate, ratio
 from goodput.analysis.result import AnalysisResult
-from goodput.analysis.schema import Config, Load, Stage
+from goodput.analysis.schema.planned import Config, Load, Stage
 from goodput.analysis.tables import Row, build, flag_cells
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goodput.analysis.schema import LogHistogram
+from goodput.analysis.schema.cell import LogHistogram
 
 
 def count(histogram: LogHistogram) -> int:

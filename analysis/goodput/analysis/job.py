@@ -14,7 +14,9 @@ from goodput.analysis.answer import answer
 from goodput.analysis.errors import AnalysisError
 from goodput.analysis.packing import unpack
 from goodput.analysis.retry import HOLD_SECONDS, while_store_refuses
-from goodput.analysis.schema import AnalysisAnswer, Document, StatesDocument
+from goodput.analysis.schema.answer import AnalysisAnswer
+from goodput.analysis.schema.base import Document
+from goodput.analysis.schema.sweep import StatesDocument
 from goodput.analysis.store import Store, open_store
 
 LOG_FILES = ("server.log.zst", "runner.log.zst", "events.json", "pod.json", "trial.json")

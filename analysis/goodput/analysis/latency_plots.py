@@ -9,7 +9,7 @@ from goodput.analysis.columns import FIXED
 from goodput.analysis.draw import Plot, Series, legend, number_ticks, positive_axis
 from goodput.analysis.figures import LIMIT, SERIES, inline_svg, styled, two_panels
 from goodput.analysis.result import AnalysisResult
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.analysis.tables import Row, flag_columns
 
 PREFERRED = "max_num_batched_tokens"

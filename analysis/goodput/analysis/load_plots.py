@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from goodput.analysis.draw import Plot, Series, legend
 from goodput.analysis.figures import LIMIT, SERIES, inline_svg, styled, two_panels
 from goodput.analysis.result import AnalysisResult, shape
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.analysis.tables import Row
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goodput.analysis.schema import Slo
+from goodput.analysis.schema.planned import Slo
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

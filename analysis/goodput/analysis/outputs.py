@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from goodput.analysis.cells import Cell
-from goodput.analysis.schema import Outputs
+from goodput.analysis.schema.cell import Outputs
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from goodput.analysis.read import VoidAttempt
-from goodput.analysis.schema import CellKey, CellState, CellWithoutResult, SpecDocument
+from goodput.analysis.schema.base import CellState
+from goodput.analysis.schema.planned import CellKey
+from goodput.analysis.schema.sweep import CellWithoutResult, SpecDocument
 
 _SENTINEL = re.compile(r"s\d+")
 

@@ -16,7 +16,10 @@ import pyarrow.parquet as pq
 from goodput.analysis.documents import parse
 from goodput.analysis.errors import ChecksumError, EvidenceError, RecordError, SweepNotFoundError
 from goodput.analysis.records import missing_columns
-from goodput.analysis.schema import CellDocument, CellKey, Commit, Result, SpecDocument, StatesDocument
+from goodput.analysis.schema.cell import CellDocument
+from goodput.analysis.schema.commit import Commit, Result
+from goodput.analysis.schema.planned import CellKey
+from goodput.analysis.schema.sweep import SpecDocument, StatesDocument
 from goodput.analysis.store import Store
 
 T = TypeVar("T")

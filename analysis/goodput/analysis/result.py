@@ -10,7 +10,8 @@ from goodput.analysis.cells import Cell
 from goodput.analysis.decide import Decision
 from goodput.analysis.outputs import Equality, equality
 from goodput.analysis.planned import PlannedCell, block_order, is_sentinel
-from goodput.analysis.schema import Config, Load, Slo, SpecDocument, StatesDocument
+from goodput.analysis.schema.planned import Config, Load, Slo
+from goodput.analysis.schema.sweep import SpecDocument, StatesDocument
 from goodput.analysis.stats import Interval
 
 Key = tuple[str, str]  # config id, load id

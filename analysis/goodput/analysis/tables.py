@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from goodput.analysis.schema import SCHEMA_VERSION, Config, SpecDocument
+from goodput.analysis.schema.base import SCHEMA_VERSION
+from goodput.analysis.schema.planned import Config
+from goodput.analysis.schema.sweep import SpecDocument
 
 Row = dict[str, Any]
 Columns = Mapping[str, pa.DataType]

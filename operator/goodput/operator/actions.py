@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from goodput.analysis.schema import StatesDocument
+from goodput.analysis.schema.sweep import StatesDocument
 from goodput.operator.observed import Failure
 from goodput.operator.sweep import TrialId
 from goodput.runner.contract import Outcome

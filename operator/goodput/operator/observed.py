@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from goodput.analysis.schema import AnalysisAnswer
+from goodput.analysis.schema.answer import AnalysisAnswer
 from goodput.operator.sweep import TrialId
 from goodput.runner.contract import Outcome, RunnerStatus
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from goodput.analysis.schema import CompileCache, StartLog
+from goodput.analysis.schema.provenance import CompileCache, StartLog
 
 _CONFIG: Final = re.compile(r"Initializing a V1 LLM engine \(v(?P<version>[^)]+)\) with config: (?P<config>.*)")
 _PAIR: Final = re.compile(r"(?<![\w.])(\w+)=('[^']*'|[\w.+-]+)(?=,|$)")

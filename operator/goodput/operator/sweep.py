@@ -12,7 +12,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from goodput.analysis import ids
-from goodput.analysis.schema import PRIME, Config, Evidence, Load, SpecDocument
+from goodput.analysis.schema.base import PRIME, Evidence
+from goodput.analysis.schema.planned import Config, Load
+from goodput.analysis.schema.sweep import SpecDocument
 from goodput.operator.spec.external import address
 
 if TYPE_CHECKING:

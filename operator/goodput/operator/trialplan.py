@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from goodput.analysis import ids
-from goodput.analysis.schema import Config, Load
+from goodput.analysis.schema.planned import Config, Load
 from goodput.operator.plan.limits import UPLOAD_HOLD_SECONDS
 from goodput.operator.sweep import LoadStep, Sweep, TrialId
 from goodput.runner import expect

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from goodput.analysis.schema import Asked, Load, ServerColumns
+from goodput.analysis.schema.cell import Asked
+from goodput.analysis.schema.planned import Load
+from goodput.analysis.schema.server import ServerColumns
 from goodput.runner.load.beginnings import BLOCK_TOKENS
 from goodput.runner.load.run import CellRecords
 from goodput.runner.validity import LAG_SECONDS

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from goodput.analysis.schema import PrefixReset
+from goodput.analysis.schema.server import PrefixReset
 from goodput.runner.contract import PlannedLoad, TrialPlan
 from goodput.runner.errors import (
     CacheNotResetError,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from goodput.analysis.schema import ServerColumns, ServerHistogram
+from goodput.analysis.schema.server import ServerColumns, ServerHistogram
 from goodput.runner import names
 from goodput.runner.snapshot import Snapshot
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 
-from goodput.analysis.schema import CellKey, Commit, Result
+from goodput.analysis.schema.commit import Commit, Result
+from goodput.analysis.schema.planned import CellKey
 from goodput.analysis.store import Store
 from goodput.runner.spool import COMMIT, CellSpool, Committed
 

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from goodput.analysis.schema import CellKey
+from goodput.analysis.schema.planned import CellKey
 from goodput.analysis.store import Store, StoreError, StoreReason
 from goodput.runner.commit import stored_cell, upload
 from goodput.runner.contract import TrialPlan

@@ -11,17 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from goodput.analysis.schema import (
-    Asked,
-    CellDocument,
-    CellKey,
-    Commit,
-    CommittedFile,
-    GpuColumns,
-    Provenance,
-    ServerColumns,
-    Start,
-)
+from goodput.analysis.schema.cell import Asked, CellDocument
+from goodput.analysis.schema.commit import Commit, CommittedFile
+from goodput.analysis.schema.planned import CellKey
+from goodput.analysis.schema.provenance import Provenance, Start
+from goodput.analysis.schema.server import GpuColumns, ServerColumns
 from goodput.runner.asked import asked_of, lag_seconds, makespan_seconds
 from goodput.runner.columns import samples_table, server_columns
 from goodput.runner.contract import PlannedLoad, TrialPlan

@@ -9,7 +9,10 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from goodput.analysis.schema import Config, Document, Endpoint, Evidence, GpuFacts, Load, Slo, SpecDocument, StartLog
+from goodput.analysis.schema.base import Document, Endpoint, Evidence
+from goodput.analysis.schema.planned import Config, Load, Slo
+from goodput.analysis.schema.provenance import GpuFacts, StartLog
+from goodput.analysis.schema.sweep import SpecDocument
 
 OUTCOME_BYTES = 3500  # the kubelet keeps the last 4,096 bytes of a termination message
 

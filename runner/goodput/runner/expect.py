@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 
 DATASET_PROMPT_TOKENS = 2048  # the means of ShareGPT and the public Azure traces lie below
 DATASET_OUTPUT_TOKENS = 512

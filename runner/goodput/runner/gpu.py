@@ -14,7 +14,8 @@ from statistics import fmean
 import httpx
 from pydantic import Field
 
-from goodput.analysis.schema import Document, GpuColumns, Spread
+from goodput.analysis.schema.base import Document
+from goodput.analysis.schema.server import GpuColumns, Spread
 from goodput.runner.errors import ServerGoneError
 from goodput.runner.exposition import ExpositionError, pick, read_samples
 from goodput.runner.page import Page, get_page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goodput.analysis.schema import GpuFacts
+from goodput.analysis.schema.provenance import GpuFacts
 from goodput.runner.exposition import ExpositionError, read_samples
 
 FREE, USED = "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_USED"  # MiB

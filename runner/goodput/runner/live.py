@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from goodput.analysis.schema import CellDocument
+from goodput.analysis.schema.cell import CellDocument
 from goodput.runner.contract import PlannedLoad, TrialPlan
 from goodput.runner.running import LiveLatencies, Requests, Running, SendLags
 from goodput.runner.summary import Summary

@@ -11,7 +11,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from goodput.analysis.schema import Endpoint, Outputs
+from goodput.analysis.schema.base import Endpoint
+from goodput.analysis.schema.cell import Outputs
 from goodput.runner.contract import OutputCheck
 from goodput.runner.server import Server
 from goodput.runner.stop import Stop

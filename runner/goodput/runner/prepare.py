@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from goodput.analysis.schema import DatasetFacts, Provenance
+from goodput.analysis.schema.provenance import DatasetFacts, Provenance
 from goodput.runner.cell import Bench
 from goodput.runner.contract import OutputCheck, TrialPlan
 from goodput.runner.dataset.load import load_dataset

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from goodput.analysis.schema import GpuFacts, Provenance, StartLog
+from goodput.analysis.schema.provenance import GpuFacts, Provenance, StartLog
 from goodput.runner.contract import TrialPlan
 from goodput.runner.resolved import resolved_config
 

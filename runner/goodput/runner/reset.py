@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from goodput.analysis.schema import PrefixReset
+from goodput.analysis.schema.server import PrefixReset
 from goodput.runner.contract import TrialPlan
 from goodput.runner.errors import CacheNotResetError, RequestRefusedError, ServerGoneError
 from goodput.runner.idle import GAP_SECONDS, wait_idle

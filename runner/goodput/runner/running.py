@@ -14,7 +14,7 @@ import numpy as np
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from goodput.analysis.schema import LogHistogram
+from goodput.analysis.schema.cell import LogHistogram
 from goodput.runner.load.latencies import LATENCIES, Followed
 from goodput.runner.load.sentlog import SentTail
 

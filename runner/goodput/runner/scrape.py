@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from goodput.analysis.schema import Document
+from goodput.analysis.schema.base import Document
 from goodput.runner.errors import ServerGoneError
 from goodput.runner.snapshot import Snapshot
 

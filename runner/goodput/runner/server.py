@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from goodput.analysis.schema import Endpoint
+from goodput.analysis.schema.base import Endpoint
 from goodput.runner.contract import ServerFacts
 from goodput.runner.errors import PlanError, ServerGoneError
 from goodput.runner.load.tls import client_context

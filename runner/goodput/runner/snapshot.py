@@ -10,7 +10,8 @@ from itertools import pairwise
 from prometheus_client.samples import Sample
 from pydantic import Field
 
-from goodput.analysis.schema import Document, ServerHistogram
+from goodput.analysis.schema.base import Document
+from goodput.analysis.schema.server import ServerHistogram
 from goodput.runner import names
 from goodput.runner.exposition import ExpositionError, Samples, pick, read_samples, reduce
 from goodput.runner.page import Page

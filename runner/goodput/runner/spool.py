@@ -16,7 +16,11 @@ import shutil
 from pathlib import Path
 from typing import TypeVar
 
-from goodput.analysis.schema import CellOutcome, Commit, Document, Outputs, PrefixReset, Provenance
+from goodput.analysis.schema.base import CellOutcome, Document
+from goodput.analysis.schema.cell import Outputs
+from goodput.analysis.schema.commit import Commit
+from goodput.analysis.schema.provenance import Provenance
+from goodput.analysis.schema.server import PrefixReset
 from goodput.runner.contract import TrialPlan
 from goodput.runner.errors import PlanError
 from goodput.runner.snapshot import Snapshot

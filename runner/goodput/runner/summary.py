@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from goodput.analysis.metrics import Floats, judge, rate, ratio, request_metrics
-from goodput.analysis.schema import Load, Slo
+from goodput.analysis.schema.planned import Load, Slo
 
 QUANTILES = (0.5, 0.99)
 

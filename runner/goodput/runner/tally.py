@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from goodput.analysis.schema import RequestTally
+from goodput.analysis.schema.server import RequestTally
 
 FINISHED = ("stop", "length", "repetition")
 _COLUMNS = ("outcome", "reason", "sent_s")

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from goodput.analysis.schema import Asked, Client, Counts, ServerColumns
+from goodput.analysis.schema.cell import Asked, Client, Counts
+from goodput.analysis.schema.server import ServerColumns
 from goodput.runner import names
 from goodput.runner.snapshot import Snapshot
 

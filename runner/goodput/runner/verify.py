@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from goodput.analysis.schema import GpuFacts, Provenance
+from goodput.analysis.schema.provenance import GpuFacts, Provenance
 from goodput.runner.contract import ServerFacts, TrialPlan
 from goodput.runner.errors import ServerGoneError, ServerMismatchError
 from goodput.runner.gpu import TIMEOUT_SECONDS

@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from goodput.analysis.schema import CellDocument, Load, LogHistogram
+from goodput.analysis.schema.cell import CellDocument, LogHistogram
+from goodput.analysis.schema.planned import Load
 from goodput.runner.summary import Summary
 
 _PERCENTILE = 99

@@ -16,26 +16,12 @@ import pytest
 
 from goodput.analysis import ids
 from goodput.analysis.records import REQUESTS
-from goodput.analysis.schema import (
-    CellDocument,
-    CellKey,
-    Client,
-    Commit,
-    CommittedFile,
-    Config,
-    Counts,
-    Load,
-    LogHistogram,
-    Provenance,
-    Result,
-    ServerColumns,
-    Slo,
-    SpecDocument,
-    Start,
-    StatesDocument,
-    TrialState,
-    Window,
-)
+from goodput.analysis.schema.cell import CellDocument, Client, Counts, LogHistogram, Window
+from goodput.analysis.schema.commit import Commit, CommittedFile, Result
+from goodput.analysis.schema.planned import CellKey, Config, Load, Slo
+from goodput.analysis.schema.provenance import Provenance, Start
+from goodput.analysis.schema.server import ServerColumns
+from goodput.analysis.schema.sweep import SpecDocument, StatesDocument, TrialState
 from goodput.analysis.store import Store, open_store
 
 LEAD_IN, TAIL = 2.0, 3.0

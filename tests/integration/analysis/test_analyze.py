@@ -12,15 +12,10 @@ import yaml
 
 from goodput.analysis.analyze import changed_slo, run_analysis
 from goodput.analysis.columns import FIXED
-from goodput.analysis.schema import (
-    CellWithoutResult,
-    DatasetFacts,
-    Provenance,
-    RequestTally,
-    ServerColumns,
-    ServerHistogram,
-    Slo,
-)
+from goodput.analysis.schema.planned import Slo
+from goodput.analysis.schema.provenance import DatasetFacts, Provenance
+from goodput.analysis.schema.server import RequestTally, ServerColumns, ServerHistogram
+from goodput.analysis.schema.sweep import CellWithoutResult
 from goodput.analysis.store import Store, open_store
 from goodput.analysis.text_table import format_table
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from goodput.analysis.cli import main
 from goodput.analysis.retry import while_store_refuses
-from goodput.analysis.schema import AnalysisAnswer
+from goodput.analysis.schema.answer import AnalysisAnswer
 from goodput.analysis.store import Store, StoreError
 
 Builder = Any  # SweepBuilder of conftest.py

@@ -10,7 +10,7 @@ import pytest
 from goodput.analysis.analyze import run_analysis
 from goodput.analysis.documents import parse
 from goodput.analysis.errors import ChecksumError, EvidenceError, RecordError, SweepNotFoundError, VersionError
-from goodput.analysis.schema import StatesDocument
+from goodput.analysis.schema.sweep import StatesDocument
 from goodput.analysis.store import Store, open_store
 
 Builder = Any  # SweepBuilder of conftest.py

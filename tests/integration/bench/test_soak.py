@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.soak.replicate import replicate
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.ceiling import sink
 from goodput.runner.load.collect import collect

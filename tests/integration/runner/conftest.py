@@ -19,7 +19,9 @@ import httpx
 import pytest
 
 from goodput.analysis import ids
-from goodput.analysis.schema import CellDocument, Commit, Config, Load, Slo
+from goodput.analysis.schema.cell import CellDocument
+from goodput.analysis.schema.commit import Commit
+from goodput.analysis.schema.planned import Config, Load, Slo
 from goodput.runner.contract import Outcome, PlannedLoad, ResultsTarget, RunnerStatus, ServerFacts, TrialPlan
 
 WAIT_SECONDS = 120.0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput.analysis.schema import Config, Load
+from goodput.analysis.schema.planned import Config, Load
 from goodput.runner.contract import ServerFacts, TrialPlan
 
 if TYPE_CHECKING:

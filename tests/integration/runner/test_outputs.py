@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput.analysis.schema import Endpoint, Load, Outputs
+from goodput.analysis.schema.base import Endpoint
+from goodput.analysis.schema.cell import Outputs
+from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import OutputCheck, ServerFacts, TrialPlan
 from goodput.runner.outputs import answer, continuations, prompts
 from goodput.runner.server import Server

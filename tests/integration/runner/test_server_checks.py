@@ -13,7 +13,7 @@ import pytest
 from bench.golden.process import golden
 from bench.golden.script import Case, Script, Stream
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import ServerFacts, TrialPlan
 from goodput.runner.errors import RequestRefusedError, ServerGoneError, ServerMismatchError, TokensError
 from goodput.runner.load.target import Target

@@ -12,7 +12,7 @@ import httpx
 import pyarrow.parquet as pq
 
 from goodput.analysis.records import missing_columns
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import OpenCell, ServerFacts, TrialPlan
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ import httpx
 import pytest
 from tests.integration.runner.proxy import Proxy, busy, changed, once_worked, value
 
-from goodput.analysis.schema import CellDocument, Load
+from goodput.analysis.schema.cell import CellDocument
+from goodput.analysis.schema.planned import Load
 from goodput.runner.cell import Bench, measure
 from goodput.runner.conclude import conclude
 from goodput.runner.contract import PlannedLoad, TrialPlan

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import DatasetTarget, TrialPlan
 from goodput.runner.tokens import words
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from goodput.analysis import histogram
 from goodput.analysis.interval import score_interval
-from goodput.analysis.schema import Config, LogHistogram
+from goodput.analysis.schema.cell import LogHistogram
+from goodput.analysis.schema.planned import Config
 from goodput.analysis.score import BlockValue, Contender, Question, score
 from goodput.analysis.stats import t_interval
 from goodput.analysis.tables import FLOAT, INT, TEXT, as_number, flag_cells

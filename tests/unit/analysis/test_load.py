@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from goodput.analysis.schema import Load, Stage
+from goodput.analysis.schema.planned import Load, Stage
 
 OPEN = Load(prompt_tokens=2048, output_tokens=64, arrival="poisson", request_rate=4, window_seconds=60)
 CLOSED = Load(prompt_tokens=2048, output_tokens=64, arrival="closed", concurrency=16, window_requests=500)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from goodput.analysis import cells
 from goodput.analysis.metrics import Requests, good_mask, judge, rate, ratio, request_metrics
 from goodput.analysis.records import REQUESTS, missing_columns
-from goodput.analysis.schema import Slo
+from goodput.analysis.schema.planned import Slo
 
 SLO = Slo(ttft=0.5, tpot=0.02)
 

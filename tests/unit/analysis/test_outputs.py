@@ -7,7 +7,8 @@ import pytest
 
 from goodput.analysis.cells import Cell
 from goodput.analysis.outputs import equality
-from goodput.analysis.schema import CellKey, Outputs
+from goodput.analysis.schema.cell import Outputs
+from goodput.analysis.schema.planned import CellKey
 
 
 def cell(config: str, block: str, *continuations: tuple[int, ...] | str, prompts: str = "p") -> Cell:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from goodput.analysis.schema import CellDocument, SpecDocument
+from goodput.analysis.schema.cell import CellDocument
+from goodput.analysis.schema.sweep import SpecDocument
 
 DATA = Path(__file__).parents[2] / "data" / "schema_1"
 

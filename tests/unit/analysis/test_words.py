@@ -15,17 +15,9 @@ from goodput.analysis.goodput_table import goodput_table
 from goodput.analysis.planned import PlannedCell
 from goodput.analysis.report import report_html
 from goodput.analysis.result import AnalysisResult
-from goodput.analysis.schema import (
-    AnalysisAnswer,
-    CellKey,
-    Config,
-    Load,
-    Slo,
-    SpecDocument,
-    StatesDocument,
-    TopRow,
-    TrialState,
-)
+from goodput.analysis.schema.answer import AnalysisAnswer, TopRow
+from goodput.analysis.schema.planned import CellKey, Config, Load, Slo
+from goodput.analysis.schema.sweep import SpecDocument, StatesDocument, TrialState
 from goodput.analysis.score import BlockValue, Contender, Points, Question
 from goodput.analysis.words import explain, headline, number
 

@@ -11,7 +11,7 @@ from bench.engines.replay import compare
 from bench.engines.runs import Times, read_run, replay
 from bench.engines.streams import STEP_SECONDS, jitter
 
-from goodput.analysis.schema import LogHistogram
+from goodput.analysis.schema.cell import LogHistogram
 from goodput.engines.calibration.fit import DenseFit
 from goodput.engines.simulated.profile import RooflineProfile, load_profile
 

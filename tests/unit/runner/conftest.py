@@ -6,20 +6,10 @@ import pyarrow as pa
 import pytest
 
 from goodput.analysis.records import REQUESTS
-from goodput.analysis.schema import (
-    CellDocument,
-    CellKey,
-    Commit,
-    CommittedFile,
-    Config,
-    Counts,
-    Load,
-    LogHistogram,
-    Provenance,
-    Slo,
-    Start,
-    Window,
-)
+from goodput.analysis.schema.cell import CellDocument, Counts, LogHistogram, Window
+from goodput.analysis.schema.commit import Commit, CommittedFile
+from goodput.analysis.schema.planned import CellKey, Config, Load, Slo
+from goodput.analysis.schema.provenance import Provenance, Start
 from goodput.runner.contract import PlannedLoad, ResultsTarget, ServerFacts, TrialPlan
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.runner.cell import Bench, measure
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.errors import PromptError

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput.analysis.schema import ServerColumns, ServerHistogram
+from goodput.analysis.schema.server import ServerColumns, ServerHistogram
 from goodput.runner.columns import samples_table, server_columns
 from goodput.runner.snapshot import Snapshot
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from goodput.analysis.schema import CellKey, Commit, Result
+from goodput.analysis.schema.commit import Commit, Result
+from goodput.analysis.schema.planned import CellKey
 from goodput.analysis.store import Store, StoreError, open_store
 from goodput.runner.commit import RESULT, stored_cell, upload
 from goodput.runner.spool import COMMIT, CellSpool, Committed

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput.analysis.schema import Commit
+from goodput.analysis.schema.commit import Commit
 from goodput.analysis.store import Store, StoreError, open_store
 from goodput.runner import committer as module
 from goodput.runner.committer import Committer

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from goodput.analysis.schema import Spread
+from goodput.analysis.schema.server import Spread
 from goodput.runner.gpu import GpuReader, GpuSample, gpu_columns, parse_gpu
 
 PAGE = (Path(__file__).parents[2] / "data" / "dcgm.txt").read_text()

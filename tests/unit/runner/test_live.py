@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from goodput.analysis.schema import CellDocument, LogHistogram
+from goodput.analysis.schema.cell import CellDocument, LogHistogram
 from goodput.runner.contract import TrialPlan
 from goodput.runner.live import LiveMetrics
 from goodput.runner.load.latencies import Followed

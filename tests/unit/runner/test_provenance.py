@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from goodput.analysis.schema import GpuFacts, StartLog
+from goodput.analysis.schema.provenance import GpuFacts, StartLog
 from goodput.runner.contract import TrialPlan
 from goodput.runner.gpuinfo import gpus_of_pod
 from goodput.runner.provenance import provenance, resolved_of, snapshot_of

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.runner import expect
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.room import cell_bytes

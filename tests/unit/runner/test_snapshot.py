@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput.analysis.schema import ServerHistogram
+from goodput.analysis.schema.server import ServerHistogram
 from goodput.runner.snapshot import Snapshot, parse
 
 GOLDEN = Path(__file__).parents[2] / "data" / "vllm_0.32"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput.analysis.schema import Commit
+from goodput.analysis.schema.commit import Commit
 from goodput.runner.contract import TrialPlan
 from goodput.runner.errors import PlanError
 from goodput.runner.room import cell_bytes, enough_room

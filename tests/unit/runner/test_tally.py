@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from goodput.analysis.schema import RequestTally
+from goodput.analysis.schema.server import RequestTally
 from goodput.runner.tally import agree, tally
 
 

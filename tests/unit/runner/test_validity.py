@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from goodput.analysis.schema import Asked, Client, Counts, RequestTally, ServerColumns, ServerHistogram
+from goodput.analysis.schema.cell import Asked, Client, Counts
+from goodput.analysis.schema.server import RequestTally, ServerColumns, ServerHistogram
 from goodput.runner.snapshot import Snapshot
 from goodput.runner.validity import RULES, Facts, verdict, warnings
 

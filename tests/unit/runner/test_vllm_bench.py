@@ -5,7 +5,8 @@ import json
 import pyarrow as pa
 import pytest
 
-from goodput.analysis.schema import CellDocument, Load
+from goodput.analysis.schema.cell import CellDocument
+from goodput.analysis.schema.planned import Load
 from goodput.runner.summary import Summary, summarize
 from goodput.runner.vllm_bench import vllm_bench
 

@@ -13,7 +13,7 @@ import yaml
 
 from goodput.analysis import ids
 from goodput.analysis.read import read_index, read_results, read_spec
-from goodput.analysis.schema import CellDocument
+from goodput.analysis.schema.cell import CellDocument
 from goodput.analysis.store import Store
 from goodput.engines.calibration.cells import ObservedCell, Prediction, calibrate, predict
 from goodput.engines.errors import ProfileError

@@ -9,7 +9,8 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from goodput.analysis.metrics import request_metrics
-from goodput.analysis.schema import CellDocument, Load
+from goodput.analysis.schema.cell import CellDocument
+from goodput.analysis.schema.planned import Load
 from goodput.engines.calibration.cells import NS, ObservedCell, means_of
 from goodput.engines.simulated.config import CacheConfig, EngineConfig, SchedulerConfig
 from goodput.engines.simulated.tokens import DEFAULT_VOCAB_SIZE

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from goodput.analysis.schema import AnalysisAnswer
+from goodput.analysis.schema.answer import AnalysisAnswer
 from goodput.operator.cluster import bodies, classify_pod, names
 from goodput.operator.cluster.bodies import Body
 from goodput.operator.cluster.manifests.tasks import FINAL

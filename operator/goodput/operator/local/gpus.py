@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from goodput.analysis.schema import GpuFacts
+from goodput.analysis.schema.provenance import GpuFacts
 
 QUERY: Final = ("index", "uuid", "name", "memory.total", "memory.used", "driver_version")
 TIMEOUT_SECONDS: Final = 10.0

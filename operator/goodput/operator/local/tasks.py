@@ -9,7 +9,8 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from goodput.analysis.schema import AnalysisAnswer, Document
+from goodput.analysis.schema.answer import AnalysisAnswer
+from goodput.analysis.schema.base import Document
 from goodput.operator.classify import last_line
 from goodput.operator.local import commands, layout
 from goodput.operator.local.errors import StartError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from goodput.analysis.schema import AnalysisAnswer
+from goodput.analysis.schema.answer import AnalysisAnswer
 from goodput.operator.actions import Action, DropLogs, StartAnalysis
 from goodput.operator.plan.blocks import ended_blocks
 from goodput.operator.plan.cells import states

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from goodput.analysis.schema import PRIME
+from goodput.analysis.schema.base import PRIME
 from goodput.operator.actions import Action, Remember
 from goodput.operator.observed import Trial
 from goodput.operator.plan.attempts import Pair, holds_slot, last_order, runner_active

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from goodput.analysis.schema import PRIME, CellWithoutResult, StatesDocument, TrialState
+from goodput.analysis.schema.base import PRIME
+from goodput.analysis.schema.sweep import CellWithoutResult, StatesDocument, TrialState
 from goodput.operator import reasons
 from goodput.operator.observed import Trial
 from goodput.operator.plan.attempts import Pair, gpu_seconds, over

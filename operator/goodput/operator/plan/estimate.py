@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from goodput.analysis.schema import PRIME
+from goodput.analysis.schema.base import PRIME
 from goodput.operator.plan.attempts import Pair
 from goodput.operator.plan.view import View
 from goodput.operator.spec.estimate import START_SECONDS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from goodput.analysis.schema import Config
+from goodput.analysis.schema.planned import Config
 from goodput.operator import reasons
 from goodput.operator.observed import Failure
 from goodput.operator.plan.attempts import Pair

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from goodput.analysis.schema import PRIME
+from goodput.analysis.schema.base import PRIME
 from goodput.operator.clock import Clock
 from goodput.operator.observed import Failure, Observed, Trial
 from goodput.operator.plan import budget, pruning

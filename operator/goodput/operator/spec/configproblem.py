@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goodput.analysis.schema import Config
+from goodput.analysis.schema.planned import Config
 from goodput.operator.spec.errors import Problem
 
 

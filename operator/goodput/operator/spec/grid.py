@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from goodput.analysis.schema import Config
+from goodput.analysis.schema.planned import Config
 from goodput.operator.spec.command import server_command
 from goodput.operator.spec.engineversion import flags_of
 from goodput.operator.spec.errors import Problem, SpecError

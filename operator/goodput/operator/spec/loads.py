@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from goodput.analysis.schema import Arrival, Load
+from goodput.analysis.schema.base import Arrival
+from goodput.analysis.schema.planned import Load
 from goodput.operator.spec.models import SweepSpec
 from goodput.operator.spec.workload import WorkloadSpec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from goodput.analysis.schema import Config
+from goodput.analysis.schema.planned import Config
 from goodput.operator.spec.models import SweepSpec
 
 #: Numerics, weights or sampling differ. Budgets and batch sizes only change the order of additions.

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import yaml
 
 from goodput.analysis import ids
-from goodput.analysis.schema import PRIME, Load
+from goodput.analysis.schema.base import PRIME
+from goodput.analysis.schema.planned import Load
 from goodput.operator.spec.errors import MISSING, Problem, SpecError
 from goodput.operator.spec.resolve import resolve
 from goodput.operator.sweep import Sweep

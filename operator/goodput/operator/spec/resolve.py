@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from goodput.analysis import ids
-from goodput.analysis.schema import Config, Load
+from goodput.analysis.schema.planned import Config, Load
 from goodput.operator.spec.compilekey import primes
 from goodput.operator.spec.engineversion import version_warning
 from goodput.operator.spec.errors import MISSING, Problem, SpecError

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from goodput.analysis.schema import Config
+from goodput.analysis.schema.planned import Config
 from goodput.operator.spec.configproblem import number, problem
 from goodput.operator.spec.errors import MISSING, Problem
 from goodput.operator.spec.gpus import explicit_gpus, needed_gpus

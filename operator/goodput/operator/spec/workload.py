@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from goodput.analysis import schema
+from goodput.analysis.schema import base, planned
 from goodput.operator.spec.base import Part
 from goodput.operator.spec.scalars import DATASET_PATTERN, Rate, Seconds, Speed, Tokens
 
@@ -62,9 +62,9 @@ class StageSpec(Part):
         default=None, description="Rate at the stage's end; it rises or falls evenly. Without it the rate stays."
     )
 
-    def to_document(self) -> schema.Stage:
+    def to_document(self) -> planned.Stage:
         """The stage as stored beside results."""
-        return schema.Stage(duration_seconds=self.duration_seconds, rate=self.rate, end_rate=self.end_rate)
+        return planned.Stage(duration_seconds=self.duration_seconds, rate=self.rate, end_rate=self.end_rate)
 
 
 class Search(Part):
@@ -85,7 +85,7 @@ class TokenIdRange(Part):
 class WorkloadSpec(Part):
     """The load axis: shapes, arrivals and how long each load point is measured."""
 
-    dataset: schema.Dataset = Field(
+    dataset: base.Dataset = Field(
         default="random",
         description="Where prompts come from. random: token ids of exact length. sharegpt: conversations, of which "
         "the first human turn is sent. jsonl: one request per line. trace: lengths and times of an Azure LLM trace.",
@@ -197,9 +197,9 @@ class SloSpec(Part):
         limits = (self.ttft_seconds, self.tpot_seconds, self.itl_seconds, self.e2e_seconds)
         return any(limit is not None for limit in limits)
 
-    def to_document(self) -> schema.Slo:
+    def to_document(self) -> planned.Slo:
         """The SLO as stored beside results, in seconds."""
-        return schema.Slo(
+        return planned.Slo(
             ttft=self.ttft_seconds,
             tpot=self.tpot_seconds,
             itl=self.itl_seconds,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from goodput.analysis.schema import Config
+from goodput.analysis.schema.planned import Config
 from goodput.engines.errors import KvCacheTooSmallError, ProfileError
 from goodput.engines.simulated import arguments
 from goodput.engines.simulated.profile import Profile, load_profile

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from goodput.analysis.schema import CellDocument, Config, Load
+from goodput.analysis.schema.cell import CellDocument
+from goodput.analysis.schema.planned import Config, Load
 from goodput.operator.observed import Failure
 from goodput.operator.sweep import Sweep, TrialId
 from goodput.operator.trialplan import trial_plan

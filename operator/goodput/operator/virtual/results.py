@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from goodput.analysis.schema import AnalysisAnswer, Result, StatesDocument
+from goodput.analysis.schema.answer import AnalysisAnswer
+from goodput.analysis.schema.commit import Result
+from goodput.analysis.schema.sweep import StatesDocument
 from goodput.analysis.store import Store
 from goodput.operator.sweep import Sweep
 from goodput.runner.canary import SPEC

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from goodput.analysis.errors import AnalysisError
-from goodput.analysis.schema import AnalysisAnswer, StartLog
+from goodput.analysis.schema.answer import AnalysisAnswer
+from goodput.analysis.schema.provenance import StartLog
 from goodput.analysis.store import StoreError
 from goodput.operator import actions as do
 from goodput.operator.actions import Action

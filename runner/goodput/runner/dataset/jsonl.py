@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from goodput.analysis.schema import Endpoint
+from goodput.analysis.schema.base import Endpoint
 from goodput.runner.dataset.rows import DatasetError, Row, Rows
 from goodput.runner.load.prompts import Messages
 

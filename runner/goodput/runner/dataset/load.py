@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from goodput.analysis.schema import DatasetFacts, Endpoint
+from goodput.analysis.schema.base import Endpoint
+from goodput.analysis.schema.provenance import DatasetFacts
 from goodput.runner.contract import DatasetTarget
 from goodput.runner.dataset.fetch import fetch
 from goodput.runner.dataset.jsonl import parse_jsonl

@@ -6,15 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from goodput.analysis.schema import (
-    Client,
-    Counts,
-    Document,
-    Endpoint,
-    LoadState,
-    LogHistogram,
-    Window,
-)
+from goodput.analysis.schema.base import Document, Endpoint, LoadState
+from goodput.analysis.schema.cell import Client, Counts, LogHistogram, Window
 from goodput.runner.contract import PlannedLoad
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from goodput.analysis.schema import Client, Window
+from goodput.analysis.schema.cell import Client, Window
 from goodput.runner.load.asks import Asks
 from goodput.runner.load.cell import CellNote, CellRecords
 from goodput.runner.load.errors import SpoolError

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goodput.analysis.schema import Endpoint, Load
+from goodput.analysis.schema.base import Endpoint
+from goodput.analysis.schema.planned import Load
 from goodput.runner.load.beginnings import BLOCK_TOKENS, Beginnings
 from goodput.runner.load.errors import PromptError
 from goodput.runner.load.prompts import FittedText, Ids, KnownIds, Messages, PromptSource, TextSource

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from goodput.analysis.schema import Document, LogHistogram
+from goodput.analysis.schema.base import Document
+from goodput.analysis.schema.cell import LogHistogram
 from goodput.runner.load.parse import Parsed
 from goodput.runner.load.records import GapHistogram
 

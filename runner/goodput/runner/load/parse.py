@@ -10,7 +10,7 @@ import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from goodput.analysis.schema import RequestOutcome
+from goodput.analysis.schema.base import RequestOutcome
 from goodput.runner.load import spool
 from goodput.runner.load.chunks import ChunkDecoder
 from goodput.runner.load.events import GOOD_FINISHES, StreamState

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from goodput.analysis.schema import Endpoint
+from goodput.analysis.schema.base import Endpoint
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.bodies import CHAT_END, Entry
 from goodput.runner.load.contents import Content, Contents

@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goodput.analysis.schema import SCHEMA_VERSION, Counts, Load, LoadState, LogHistogram, RequestOutcome
+from goodput.analysis.schema.base import SCHEMA_VERSION, LoadState, RequestOutcome
+from goodput.analysis.schema.cell import Counts, LogHistogram
+from goodput.analysis.schema.planned import Load
 
 HISTOGRAM_BASE = 1.01
 _LOG_BASE = math.log(HISTOGRAM_BASE)

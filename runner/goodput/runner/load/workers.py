@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.runner import expect
 
 USED_RATIO = 0.25  # of a worker's ceiling that is planned for: a cell is void above half

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goodput.analysis.schema import Endpoint, RequestOutcome
+from goodput.analysis.schema.base import Endpoint, RequestOutcome
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.cell import CellNote, CellRecords
 from goodput.runner.load.collect import Ran, cell_records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from goodput.analysis.schema import RequestOutcome
+from goodput.analysis.schema.base import RequestOutcome
 from goodput.runner.load.parse import Parsed
 from goodput.runner.load.tokens import Arrived
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from goodput.analysis.schema import Endpoint
+from goodput.analysis.schema.base import Endpoint
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.asks import ROW_DATASETS, Asks
 from goodput.runner.load.bodies import Entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from goodput.analysis.schema import Provenance
+from goodput.analysis.schema.provenance import Provenance
 from goodput.runner.conclude import Made, Seen, judge
 from goodput.runner.contract import PlannedLoad, TrialPlan
 from goodput.runner.dataset.load import Dataset, load_dataset

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from goodput.analysis.schema import CellDocument
+from goodput.analysis.schema.cell import CellDocument
 from goodput.operator.virtual.command import simulate
 
 Write = Callable[..., Path]

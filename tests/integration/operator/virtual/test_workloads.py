@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.integration.operator.virtual.conftest import SPEC
 
-from goodput.analysis.schema import CellDocument
+from goodput.analysis.schema.cell import CellDocument
 from goodput.operator.virtual.command import simulate
 
 Write = Callable[..., Path]

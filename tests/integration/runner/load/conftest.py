@@ -12,7 +12,8 @@ from bench.golden.process import Golden
 from bench.golden.process import golden as start_golden
 from bench.golden.script import Script
 
-from goodput.analysis.schema import Endpoint, Load
+from goodput.analysis.schema.base import Endpoint
+from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.processes import Times
 from goodput.runner.load.prompts import Ids, Messages, user_message

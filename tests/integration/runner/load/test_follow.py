@@ -12,7 +12,8 @@ import pytest
 from bench.golden.script import Case, Script, Stream
 
 from goodput.analysis.metrics import request_metrics
-from goodput.analysis.schema import Load, LogHistogram
+from goodput.analysis.schema.cell import LogHistogram
+from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.latencies import Followed
 from goodput.runner.load.records import GapHistogram

@@ -9,7 +9,8 @@ import pytest
 from bench.golden.catalogue import ASKED, catalogue
 from bench.golden.script import Case
 
-from goodput.analysis.schema import Endpoint, Load
+from goodput.analysis.schema.base import Endpoint
+from goodput.analysis.schema.planned import Load
 
 if TYPE_CHECKING:
     from bench.golden.process import Golden

@@ -15,7 +15,7 @@ from bench.golden.render import Form
 from bench.golden.script import Case, Gate, Script, Step, Stream
 from bench.golden.stream import stream_steps
 
-from goodput.analysis.schema import Load, Stage
+from goodput.analysis.schema.planned import Load, Stage
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.ceiling import measure_ceiling
 from goodput.runner.load.errors import PromptError, TargetError, WorkerError

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bench.golden.script import Case, Script, Stall, Stream
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 
 if TYPE_CHECKING:
     from tests.integration.runner.load.conftest import RunCell, StartGolden

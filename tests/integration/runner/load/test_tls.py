@@ -10,7 +10,7 @@ import pytest
 from bench.golden.render import STREAM_TYPE, head
 from bench.golden.script import Case, Script, Send, Step, Stream
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 
 if TYPE_CHECKING:
     from pathlib import Path

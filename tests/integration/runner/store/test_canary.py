@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput.analysis.schema import Config, Load, Slo, SpecDocument
+from goodput.analysis.schema.planned import Config, Load, Slo
+from goodput.analysis.schema.sweep import SpecDocument
 from goodput.runner.contract import CanaryAnswer, CanaryInput, ResultsTarget
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import OpenCell, ResultsTarget, TrialPlan
 from goodput.runner.room import cell_bytes
 

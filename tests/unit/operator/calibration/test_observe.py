@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 from goodput.analysis.records import REQUESTS
-from goodput.analysis.schema import CellDocument, ServerColumns
+from goodput.analysis.schema.cell import CellDocument
+from goodput.analysis.schema.server import ServerColumns
 from goodput.engines.simulated.virtual import Arrival
 from goodput.operator.calibration.command import CalibrationError, held_out
 from goodput.operator.calibration.observe import UnusableCellError, observe

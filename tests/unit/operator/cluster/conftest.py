@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from goodput.analysis.schema import AnalysisAnswer
+from goodput.analysis.schema.answer import AnalysisAnswer
 from goodput.operator.cluster import bodies, names
 from goodput.operator.cluster.errors import ApiError
 from goodput.operator.cluster.names import Owner

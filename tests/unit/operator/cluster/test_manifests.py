@@ -12,7 +12,7 @@ from kubernetes import client
 
 from goodput.analysis.job import JobInput
 from goodput.analysis.packing import unpack
-from goodput.analysis.schema import CellWithoutResult, StatesDocument
+from goodput.analysis.schema.sweep import CellWithoutResult, StatesDocument
 from goodput.operator.actions import StartAnalysis
 from goodput.operator.cluster import names
 from goodput.operator.cluster.errors import TemplateError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from goodput.analysis.schema import AnalysisAnswer
+from goodput.analysis.schema.answer import AnalysisAnswer
 from goodput.operator.cluster import names
 from goodput.operator.cluster.names import Owner
 from goodput.operator.cluster.observe import Children, Texts, observe

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from tests.unit.operator.plan.conftest import Book
 
-from goodput.analysis.schema import PRIME, Config
+from goodput.analysis.schema.base import PRIME
+from goodput.analysis.schema.planned import Config
 from goodput.operator.actions import Note, Remember, SaveLogs, StartRunner, StartServer, StopServer
 from goodput.operator.observed import Failure
 from goodput.operator.plan.trials import PRIMED

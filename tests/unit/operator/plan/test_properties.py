@@ -10,7 +10,9 @@ from functools import cache, lru_cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodput.analysis.schema import PRIME, AnalysisAnswer, StatesDocument
+from goodput.analysis.schema.answer import AnalysisAnswer
+from goodput.analysis.schema.base import PRIME
+from goodput.analysis.schema.sweep import StatesDocument
 from goodput.operator import actions as do
 from goodput.operator.observed import Analysis, Canary, Failure, Memory, Observed, Runner, Server, Trial
 from goodput.operator.plan import Plan, plan

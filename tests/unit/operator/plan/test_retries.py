@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from goodput.analysis.schema import Config
+from goodput.analysis.schema.planned import Config
 from goodput.operator import actions as do
 from goodput.operator import reasons
 from goodput.operator.observed import Memory, Trial

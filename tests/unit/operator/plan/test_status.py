@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from goodput.analysis.schema import AnalysisAnswer, Best, TopRow
+from goodput.analysis.schema.answer import AnalysisAnswer, Best, TopRow
 from goodput.operator import actions as do
 from goodput.operator.observed import Analysis, Failure
 from goodput.operator.spec.statusmodel import SweepStatus

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from goodput.analysis.schema import Load, Stage
+from goodput.analysis.schema.planned import Load, Stage
 from goodput.operator.spec.errors import SpecError
 from goodput.operator.spec.grid import count
 from goodput.operator.spec.parse import parse_spec

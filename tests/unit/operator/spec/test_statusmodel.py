@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from goodput.analysis.schema import AnalysisAnswer, Best, TopRow
+from goodput.analysis.schema.answer import AnalysisAnswer, Best, TopRow
 from goodput.operator.observed import Analysis, Canary, Failure, Memory, Observed, Runner, Server, Trial
 from goodput.operator.plan import plan
 from goodput.operator.spec.resolve import resolve

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from goodput.analysis.schema import Config
+from goodput.analysis.schema.planned import Config
 from goodput.operator.spec.errors import SpecError
 from goodput.operator.spec.resolve import resolve
 from goodput.operator.trialplan import warmup_concurrency

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput.analysis.schema import Endpoint
+from goodput.analysis.schema.base import Endpoint
 from goodput.runner.contract import DatasetTarget
 from goodput.runner.dataset.jsonl import parse_jsonl
 from goodput.runner.dataset.load import load_dataset

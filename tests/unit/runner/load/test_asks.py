@@ -5,7 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from goodput.analysis.schema import Endpoint, Load
+from goodput.analysis.schema.base import Endpoint
+from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.asks import Asks
 from goodput.runner.load.bodies import Entry

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from goodput.analysis.schema import Load, Stage
+from goodput.analysis.schema.planned import Load, Stage
 from goodput.runner.load.processes import NANOSECONDS, PlannedRate, arrivals
 
 DRAWS = 1_000_000

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.runner.load import records, spool
 from goodput.runner.load.errors import SpoolError
 from goodput.runner.load.records import (

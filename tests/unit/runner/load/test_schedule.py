@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodput.analysis.schema import Arrival, Load, Stage
+from goodput.analysis.schema.base import Arrival
+from goodput.analysis.schema.planned import Load, Stage
 from goodput.runner.contract import PlannedLoad
 from goodput.runner.load.errors import ScheduleError
 from goodput.runner.load.lengths import PlannedLengths

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from goodput.analysis.schema import Load, Stage
+from goodput.analysis.schema.planned import Load, Stage
 from goodput.runner.load.workers import workers
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from goodput.analysis.schema import Load
+from goodput.analysis.schema.planned import Load
 from goodput.engines.simulated import arguments
 from goodput.engines.simulated.profile import load_profile
 from goodput.engines.simulated.virtual import VirtualEngine

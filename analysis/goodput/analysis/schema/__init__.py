@@ -1,0 +1,1 @@
+"""The documents that are stored or handed from part to part."""
