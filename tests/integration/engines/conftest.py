@@ -1,6 +1,7 @@
 """Starts servers as processes: simulated ones, and the baseline around a model without weights."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -39,6 +40,21 @@ class Server:
             if line.startswith(f"{name}{{") and labels in line:
                 return float(line.rsplit(" ", 1)[1])
         pytest.fail(f"no metric {name} {labels}")
+
+    def stream_until_term(self, max_tokens: int) -> tuple[list[str], bool]:
+        """Lines of a stream during which the server is told to stop, and whether the connection broke."""
+        body = {"prompt": [300], "max_tokens": max_tokens, "ignore_eos": True, "stream": True}
+        lines: list[str] = []
+        try:
+            with self.client.stream("POST", "/v1/completions", json=body) as response:
+                for line in response.iter_lines():
+                    if not lines:
+                        self.process.send_signal(signal.SIGTERM)
+                    if line:
+                        lines.append(line)
+        except httpx.RemoteProtocolError:
+            return lines, True
+        return lines, False
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_SECONDS

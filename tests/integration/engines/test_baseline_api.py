@@ -1,29 +1,23 @@
 """The Transformers baseline over HTTP, around a model that says what it is told to."""
 
+from __future__ import annotations
+
 import json
-import signal
-import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.integration.engines.scripted_server import SCRIPTS
 
+if TYPE_CHECKING:
+    from tests.integration.engines.conftest import Server
+
 START_SECONDS = 60.0
 USAGE = {"include_usage": True, "continuous_usage_stats": True}
 Start = Callable[..., "Server"]
-
-
-class Server(Protocol):
-    client: httpx.Client
-    process: subprocess.Popen[str]
-
-    def metric(self, name: str, labels: str = "") -> float: ...
-
-    def wait_for(self, condition: Callable[[], bool]) -> None: ...
 
 
 def stream(server: Server, path: str = "/v1/completions", **body: Any) -> list[Any]:
@@ -120,25 +114,9 @@ def test_a_client_that_leaves_stops_its_generation(baseline: Start) -> None:
     assert len(stream(server, prompt=[300], max_tokens=2)) == 3
 
 
-def _stream_until_term(server: Server, max_tokens: int) -> tuple[list[str], bool]:
-    """Lines of a stream during which the server is told to stop, and whether the connection broke."""
-    body = {"prompt": [300], "max_tokens": max_tokens, "ignore_eos": True, "stream": True}
-    lines: list[str] = []
-    try:
-        with server.client.stream("POST", "/v1/completions", json=body) as response:
-            for line in response.iter_lines():
-                if not lines:
-                    server.process.send_signal(signal.SIGTERM)
-                if line:
-                    lines.append(line)
-    except httpx.RemoteProtocolError:
-        return lines, True
-    return lines, False
-
-
 def test_sigterm_cuts_streams_off_visibly_and_nothing_hangs(baseline: Start) -> None:
     server = baseline()
-    lines, broken = _stream_until_term(server, 600)
+    lines, broken = server.stream_until_term(600)
     assert broken
     assert "data: [DONE]" not in lines
     assert server.process.wait(START_SECONDS) == 0
@@ -147,7 +125,7 @@ def test_sigterm_cuts_streams_off_visibly_and_nothing_hangs(baseline: Start) -> 
 def test_a_drain_finishes_the_queue(baseline: Start) -> None:
     server = baseline(shutdown_timeout=60)
     with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda count: _stream_until_term(server, count), (40, 60)))
+        results = list(pool.map(server.stream_until_term, (40, 60)))
     for (lines, broken), count in zip(results, (40, 60), strict=True):
         assert not broken
         assert len(lines) == count + 1

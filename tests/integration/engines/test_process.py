@@ -93,26 +93,10 @@ def test_keys_are_asked_for_under_v1_only(serve: Serve) -> None:
         assert get("/v1/models", headers={"Authorization": f"Bearer {key}"}).status_code == status
 
 
-def _stream_until_term(server: Any, max_tokens: int) -> tuple[list[str], bool]:
-    """Lines of a stream during which the server is told to stop, and whether the connection broke."""
-    body = {"prompt": [300], "max_tokens": max_tokens, "ignore_eos": True, "stream": True}
-    lines: list[str] = []
-    try:
-        with server.client.stream("POST", "/v1/completions", json=body) as response:
-            for line in response.iter_lines():
-                if not lines:
-                    server.process.send_signal(signal.SIGTERM)
-                if line:
-                    lines.append(line)
-    except httpx.RemoteProtocolError:
-        return lines, True
-    return lines, False
-
-
 def test_a_drain_finishes_open_requests_and_takes_no_new_ones(serve: Serve) -> None:
     server = serve(*SLOW, "--shutdown-timeout", "60")
     with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda count: _stream_until_term(server, count), (30, 60)))
+        results = list(pool.map(server.stream_until_term, (30, 60)))
     for (lines, broken), count in zip(results, (30, 60), strict=True):
         assert not broken
         assert len(lines) == count + 1
@@ -124,7 +108,7 @@ def test_a_drain_finishes_open_requests_and_takes_no_new_ones(serve: Serve) -> N
 
 def test_without_a_timeout_open_requests_are_cut_off_and_nothing_hangs(serve: Serve) -> None:
     server = serve(*SLOW)
-    lines, broken = _stream_until_term(server, 2000)
+    lines, broken = server.stream_until_term(2000)
     assert broken
     assert "data: [DONE]" not in lines
     assert server.process.wait(60) == 0
@@ -132,7 +116,7 @@ def test_without_a_timeout_open_requests_are_cut_off_and_nothing_hangs(serve: Se
 
 def test_a_drain_that_takes_too_long_ends_with_an_abort(serve: Serve) -> None:
     server = serve(*SLOW, "--shutdown-timeout", "1")
-    lines, broken = _stream_until_term(server, 5000)
+    lines, broken = server.stream_until_term(5000)
     assert broken
     assert 1 < len(lines) < 2000
     assert server.process.wait(60) == 0

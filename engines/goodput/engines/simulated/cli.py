@@ -4,6 +4,7 @@ import logging
 import sys
 from collections.abc import Sequence
 
+from goodput.engines.api.logs import log_to_stdout
 from goodput.engines.errors import KvCacheTooSmallError, ProfileError
 from goodput.engines.simulated import arguments, info
 from goodput.engines.simulated.profile import load_profile
@@ -18,12 +19,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with vLLM's message is on stderr); 2 for a bad command line.
     """
     namespace = arguments.parse(sys.argv[1:] if argv is None else argv)
-    logging.basicConfig(
-        level=logging.INFO,
-        stream=sys.stdout,
-        format="%(levelname)s %(asctime)s [%(module)s.py:%(lineno)d] %(message)s",
-        datefmt="%m-%d %H:%M:%S",
-    )
+    log_to_stdout()
     try:
         profile = load_profile(namespace.profile)
     except ProfileError as error:

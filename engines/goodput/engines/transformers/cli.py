@@ -1,9 +1,9 @@
 """`goodput-engine-transformers MODEL [flags]`: starts the sequential baseline in the foreground."""
 
-import logging
 import sys
 from collections.abc import Sequence
 
+from goodput.engines.api.logs import log_to_stdout
 from goodput.engines.errors import ArgumentError, ModelError
 from goodput.engines.transformers import arguments
 
@@ -15,12 +15,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     command line, or one that does not go with model and machine.
     """
     namespace = arguments.parse(sys.argv[1:] if argv is None else argv)
-    logging.basicConfig(
-        level=logging.INFO,
-        stream=sys.stdout,
-        format="%(levelname)s %(asctime)s [%(module)s.py:%(lineno)d] %(message)s",
-        datefmt="%m-%d %H:%M:%S",
-    )
+    log_to_stdout()
     try:
         from goodput.engines.transformers.serve import serve  # noqa: PLC0415  # torch takes seconds to import
     except ModuleNotFoundError as error:

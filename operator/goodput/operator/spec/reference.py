@@ -13,7 +13,13 @@ from typing import Any
 from goodput.operator.spec.crd import Schema, nodes, root_schema
 from goodput.operator.spec.grid import MAX_CELLS, MAX_CONFIGS
 from goodput.operator.spec.messages import CHANGE_RULES, SHAPE_RULES
+from goodput.operator.spec.notbuilt import UNBUILT
 from goodput.operator.spec.scalars import DURATION_PATTERN
+
+
+def _unbuilt() -> str:
+    return ", ".join(f"`{each.field}`" + (f" ({', '.join(each.values)})" if each.values else "") for each in UNBUILT)
+
 
 _INTRO = f"""\
 <!-- Rendered: python -m goodput.operator.spec.reference > docs/spec.md -->
@@ -38,8 +44,7 @@ would be measured. Examples: [`examples/`](../examples), [`manifests/samples/`](
   asks for so many `nvidia.com/gpu`; an explicit count must match; `nvidia.com/gpu: 0` is a server on CPU.
 - **Results on one machine**: `file://./results` is relative to the current folder. Pods share no files, so that a
   cluster needs an object store.
-- **Not built yet**: a value whose behaviour is not built yet is refused, never ignored. The list is in
-  `operator/goodput/operator/spec/notbuilt.py`.
+- **Not built yet**, and refused, never ignored: {_unbuilt()}.
 
 What is refused is refused with the field, its value and what to write instead: by the API server, by the operator
 (`Accepted=False`), and by `goodput plan` and `goodput run` (exit code 2).
