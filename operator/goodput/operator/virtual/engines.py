@@ -24,6 +24,7 @@ from goodput.operator.sweep import Sweep
 COMPILE_SHARE = 27.2 / 50.9
 """Of a cold start's time that a warm one saves: vLLM's own example, Qwen3-8B (vllm-project/vllm#32337)."""
 
+_NAME_ONE = "name a profile that comes along, or a YAML file"
 _TEACHING = "teaching"
 _ONE_DEVICE = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
 
@@ -118,16 +119,26 @@ def simulator(sweep: Sweep, profile: str | None) -> Simulator:
         SpecError: with all that cannot be simulated.
     """
     names = {engine.name: profile or engine.profile or _TEACHING for engine in sweep.spec.engines}
-    problems = (*_kinds(sweep, profile), *_flags(sweep))
+    problems = (*_kinds(sweep, profile), *_flags(sweep), *(() if profile else profile_problems(sweep)))
     if problems:
         raise SpecError(problems)
     try:
         profiles = {name: load_profile(asked) for name, asked in names.items()}
     except ProfileError as error:
-        raise SpecError((Problem("profile", MISSING, str(error), "name a profile or a YAML file"),)) from error
+        raise SpecError((Problem("--profile", MISSING, str(error), _NAME_ONE),)) from error
     return Simulator(
         sweep, profiles, names, {engine.name: _unmodelled(sweep, engine.name) for engine in sweep.spec.engines}
     )
+
+
+def profile_problems(sweep: Sweep) -> Iterator[Problem]:
+    """Profiles of simulated engines that cannot be read on this machine: their servers would not start."""
+    for number, engine in enumerate(sweep.spec.engines):
+        if engine.profile is not None:
+            try:
+                load_profile(engine.profile)
+            except ProfileError as error:
+                yield Problem(f"spec.engines[{number}].profile", engine.profile, str(error), _NAME_ONE)
 
 
 def _kinds(sweep: Sweep, profile: str | None) -> Iterator[Problem]:

@@ -181,3 +181,12 @@ def test_a_place_of_an_unknown_kind_is_refused_in_words(write: Write) -> None:
     done = CliRunner().invoke(main, ["simulate", str(write()), "--out", "ftp://host/x"])
     assert done.exit_code == 2
     assert '--out: "ftp://host/x": has no known scheme; name a folder' in done.output
+
+
+@pytest.mark.parametrize("command", ["plan", "run", "simulate"])
+def test_a_profile_that_is_not_there_is_refused_before_anything_starts(write: Write, command: str) -> None:
+    (engine,) = SPEC["engines"]
+    done = CliRunner().invoke(main, [command, str(write(engines=[{**engine, "profile": "teachin"}]))])
+    assert done.exit_code == 2
+    assert 'spec.engines[0].profile: "teachin": unknown profile' in done.output
+    assert "known are" in done.output
