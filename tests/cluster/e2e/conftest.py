@@ -44,14 +44,17 @@ class Bench:
         return f"s3://{self.info.s3.bucket}/{self.namespace}"
 
     def sweep(self, name: str = "t", **changes: Any) -> Body:
-        """A small sweep of the simulated engine: 1 config, 1 load, 1 block, unless changed."""
+        """A small sweep of the simulated engine: 1 config, 1 load, 1 block, unless changed.
+
+        With ``profile="fixed-rate"`` a warm-up is not steady before its cap: long enough to be seen.
+        """
         plan = {"blocks": {"min": changes.pop("blocks", 1)}, "sentinel": "off", **changes.pop("plan", {})}
         args = {"max_model_len": 4096, "max_num_seqs": 64, "start_seconds": "0.5", **changes.pop("args", {})}
         engine = {
             "name": "sim",
             "kind": "simulated",
             "image": self.info.images["engines"],
-            "profile": "instant",
+            "profile": changes.pop("profile", "instant"),
             "args": args,
             "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
         }

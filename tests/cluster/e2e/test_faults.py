@@ -52,7 +52,7 @@ def test_a_deleted_server_pod_voids_its_cell_and_gives_a_new_attempt(bench: Benc
 
 def test_a_store_that_refuses_and_recovers_loses_nothing(bench: Bench, faults: Faults) -> None:
     with faults.gate(bench) as gate:
-        bench.apply(bench.sweep(rates=[4, 6], window="4s"))
+        bench.apply(bench.sweep(rates=[4, 6], window="4s", profile="fixed-rate", warmup="4s"))
         bench.step("warming")
         gate.shut = True
         bench.wait(lambda s: _condition(s, "ResultsCommitted") == ("False", "UploadDenied"), 120)
