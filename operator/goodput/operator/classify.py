@@ -44,6 +44,7 @@ RULES: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
         ("InvalidServerArgs", r"must be divisible by tensor parallel size"),
         ("ModelUnavailable", r"is not a local folder and is not a valid model identifier|RepositoryNotFoundError"),
         ("ModelUnavailable", r"GatedRepoError|RevisionNotFoundError|does not appear to have a file named"),
+        ("PortInUse", r"(?i:address already in use)|EADDRINUSE"),
         ("EngineDead", r"EngineDeadError|EngineCore encountered a fatal error|died unexpectedly"),
         ("EngineDead", r"ncclSystemError|ncclUnhandledCudaError|NCCL error|an illegal memory access|Xid \(PCI"),
         ("EngineDead", r"Engine core initialization failed|EngineCore failed to start"),

@@ -139,6 +139,7 @@ REASONS = _table(
         "use a store that honours If-None-Match",
     ),
     Reason("SpecConflict", "transient", "the results folder holds another spec", "use another name or results.uri"),
+    Reason("PortInUse", "disruption", "another process took a port of the server", "nothing: another port is tried"),
     Reason("Evicted", "disruption", "the pod was evicted", "protect the node while the sweep runs"),
     Reason("Preempted", "disruption", "the pod was preempted", "raise scheduling.priorityClassName"),
     Reason("NodeLost", "disruption", "the node went away", "look at the node"),

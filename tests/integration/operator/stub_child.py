@@ -28,10 +28,27 @@ class Health(BaseHTTPRequestHandler):
 def server(port: str, label: str) -> None:
     if os.environ.get("STUB_REFUSE", "none") in label:
         sys.exit("stub serve: error: unrecognized arguments: --nonsense")
+    stolen = Path(os.environ["STUB_TRUTH"]) / "stranger"
+    if os.environ.get("STUB_STRANGER") and not stolen.exists():
+        _let_a_stranger_take(port, stolen)
+        threading.Event().wait()
     if os.environ.get("STUB_WORKER"):
         worker = subprocess.Popen([sys.executable, "-c", "import signal\nwhile True: signal.pause()"])
         print("worker", worker.pid, flush=True)
     HTTPServer(("127.0.0.1", int(port)), Health).serve_forever()
+
+
+def _let_a_stranger_take(port: str, told: Path) -> None:
+    """A process that is not of this server's group answers at its port before it does."""
+    others = {name: value for name, value in os.environ.items() if name != "GOODPUT_CHILD"}
+    stranger = [sys.executable, __file__, "stranger", port, str(told)]
+    subprocess.Popen(stranger, env=others, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True)
+
+
+def stranger(port: str, told: str) -> None:
+    with HTTPServer(("127.0.0.1", int(port)), Health) as taken:
+        Path(told).write_text(str(os.getpid()))
+        taken.serve_forever()
 
 
 def runner(outcome_file: str, block: str, attempt: str, config: str, *loads: str) -> None:
@@ -74,5 +91,5 @@ def analysis(input_file: str, message: str, packs: str) -> None:
 if __name__ == "__main__":
     role, *words = sys.argv[1:]
     roles: dict[str, Callable[..., None]]
-    roles = {"server": server, "runner": runner, "canary": canary, "analysis": analysis}
+    roles = {"server": server, "stranger": stranger, "runner": runner, "canary": canary, "analysis": analysis}
     roles[role](*words)

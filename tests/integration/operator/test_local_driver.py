@@ -226,6 +226,18 @@ def test_a_runner_that_fails_gets_another_attempt(bench: Bench) -> None:
     assert bench.status["counts"]["trials"] == 5
 
 
+def test_a_stranger_that_took_the_port_is_never_measured(bench: Bench) -> None:
+    code, output = bench.run(stranger="1")
+    os.kill(int((bench.truth / "stranger").read_text()), signal.SIGKILL)
+    memories = {path.parent.name: json.loads(path.read_text()) for path in bench.state.glob("trials/*/memory.json")}
+    robbed = [memory for memory in memories.values() if memory["failure"] is not None]
+    assert [(memory["failure"]["reason"], memory["outcome"]) for memory in robbed] == [("PortInUse", None)]
+    assert "answered by another process" in robbed[0]["failure"]["message"]
+    assert code == 0, output
+    assert (bench.status["progress"], set(bench.measured.values())) == ("8/8", {1})
+    assert len(memories) == 5, "one attempt more than there are trials"
+
+
 def test_a_refused_preflight_starts_no_server(bench: Bench) -> None:
     code, output = bench.run(canary="UploadDenied")
     assert code == 1

@@ -68,6 +68,12 @@ def test_a_healthy_log_is_no_failure(log: str) -> None:
             ),
             "GpuMemoryBusy",
         ),
+        ("OSError: [Errno 98] Address already in use", "PortInUse"),
+        ("zmq.error.ZMQError: Address already in use (addr='tcp://127.0.0.1:5557')", "PortInUse"),
+        (
+            "cannot listen on 127.0.0.1:80: [Errno 98] error while attempting to bind: address already in use",
+            "PortInUse",
+        ),
         ("OSError: no/such is not a local folder and is not a valid model identifier", "ModelUnavailable"),
     ],
 )
@@ -82,6 +88,13 @@ def test_the_root_cause_wins_over_what_follows_from_it() -> None:
     failure = classify_log(log)
     assert failure is not None
     assert failure.reason == "CudaOutOfMemory"
+
+
+def test_a_port_that_another_process_took_is_tried_again_and_costs_no_retry() -> None:
+    log = "OSError: [Errno 98] Address already in use\nRuntimeError: Engine core initialization failed.\n"
+    failure = classify_log(log)
+    assert failure is not None
+    assert (failure.reason, REASONS[failure.reason].kind) == ("PortInUse", "disruption")
 
 
 def test_a_pydantic_error_keeps_the_rule_that_was_broken() -> None:

@@ -12,6 +12,7 @@ from goodput.operator.local.errors import StartError
 from goodput.operator.local.gpus import Gpu
 from goodput.operator.local.gpuwait import DEADLINE_SECONDS, LOOK_SECONDS, GpuWait
 from goodput.operator.local.layout import TrialFolder
+from goodput.operator.local.ports import Port
 from goodput.operator.local.servers import LocalServer
 from goodput.operator.reasons import kind
 
@@ -37,7 +38,9 @@ class Machine:
             self.started += 1
             raise StartError("vllm is not installed here")
 
-        return LocalServer(TrialFolder(folder), 1, time.time(), None, httpx.Client(), wait=wait, launch=launch)
+        port = Port()
+        port.release()
+        return LocalServer(TrialFolder(folder), port, time.time(), None, httpx.Client(), wait=wait, launch=launch)
 
 
 def test_memory_that_is_free_again_lets_the_server_start(tmp_path: Path) -> None:

@@ -5,24 +5,15 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from goodput.operator.local.errors import StartError
 from goodput.operator.local.layout import TaskFolder, TrialFolder
+from goodput.operator.local.ports import HOST
 from goodput.operator.spec.command import server_command
 from goodput.operator.sweep import Sweep, TrialId
-
-HOST = "127.0.0.1"
-
-
-def free_port() -> int:
-    """A TCP port that nobody listens on. Someone may take it before the server does; then that start fails."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
 
 
 def server(sweep: Sweep, trial: TrialId, port: int) -> tuple[str, ...]:

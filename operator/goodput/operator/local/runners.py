@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from goodput.operator.classify import last_line
 from goodput.operator.local import layout
-from goodput.operator.local.commands import HOST
 from goodput.operator.local.layout import TrialFolder
+from goodput.operator.local.ports import HOST, Port
 from goodput.operator.local.processes import Child
 from goodput.operator.observed import Failure, Runner
 from goodput.operator.plan.limits import RUNNER_GRACE_SECONDS
@@ -27,7 +27,7 @@ class LocalRunner:
     """``child`` None: it could not be started, ``failure`` says why."""
 
     folder: TrialFolder
-    port: int
+    port: Port
     since: float
     child: Child | None
     client: httpx.Client
@@ -42,7 +42,7 @@ class LocalRunner:
         if self.child.ended():
             return self._ended(self.child)
         if time.monotonic() - self.asked >= STATUS_EVERY_SECONDS:
-            self.status = live_status(self.client, self.port) or self.status
+            self.status = live_status(self.client, self.port.number) or self.status
             self.asked = time.monotonic()
         return Runner("stopping" if self.child.stopping else "running", self.since, status=self.status)
 
@@ -53,6 +53,7 @@ class LocalRunner:
 
     def drop(self) -> None:
         """Forget it; it has ended, or had its time."""
+        self.port.release()
         if self.child is not None:
             self.child.kill()
 

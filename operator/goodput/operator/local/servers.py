@@ -10,10 +10,10 @@ import httpx
 
 from goodput.operator.classify import classify_log, last_line
 from goodput.operator.local import layout
-from goodput.operator.local.commands import HOST
 from goodput.operator.local.errors import StartError
 from goodput.operator.local.gpuwait import GpuWait
 from goodput.operator.local.layout import TrialFolder
+from goodput.operator.local.ports import HOST, Port
 from goodput.operator.local.processes import Child
 from goodput.operator.observed import Failure, Server
 from goodput.operator.spec.command import SHUTDOWN_SECONDS
@@ -28,7 +28,7 @@ class LocalServer:
     """``child`` None: it waits for its GPUs, and ``launch`` starts it; or it could not be started: ``failure``."""
 
     folder: TrialFolder
-    port: int
+    port: Port
     since: float
     child: Child | None
     client: httpx.Client
@@ -41,7 +41,7 @@ class LocalServer:
     @property
     def url(self) -> str:
         """Of the API and of /metrics."""
-        return f"http://{HOST}:{self.port}"
+        return f"http://{HOST}:{self.port.number}"
 
     def look(self) -> Server | None:
         """The server now; None once it was told to go and nothing is left of it."""
@@ -53,12 +53,13 @@ class LocalServer:
         if self.child.stopping:
             return self._server("stopping")
         if self.ready is None and healthy(self.client, self.url):
-            self.ready = time.time()
+            return self._answered(self.child)
         return self._server("starting" if self.ready is None else "ready")
 
     def stop(self) -> None:
         """Let it go."""
         self.dropped = True
+        self.port.release()
         if self.child is not None:
             self.child.stop(STOP_SECONDS)
 
@@ -79,6 +80,17 @@ class LocalServer:
         except (StartError, OSError) as error:
             self.failure = Failure("ContainerConfigError", str(error))
         return None
+
+    def _answered(self, child: Child) -> Server:
+        """It is ready, unless something else answers at its port: then it could only fail, later or unnoticed."""
+        stranger = self.port.stranger(child.process.pid)
+        if stranger is not None:
+            self.failure = Failure("PortInUse", f"port {self.port.number} was answered by {stranger}")
+            child.kill()
+            return self._ended()
+        self.ready = time.time()
+        self.port.release()
+        return self._server("ready")
 
     def _ended(self) -> Server:
         if self.failure is None and self.child is not None:

@@ -19,6 +19,7 @@ from goodput.operator.local.facts import own_facts
 from goodput.operator.local.gpus import gpus
 from goodput.operator.local.gpuwait import GpuWait
 from goodput.operator.local.layout import Layout
+from goodput.operator.local.ports import Port
 from goodput.operator.local.processes import Child, start
 from goodput.operator.local.runners import LocalRunner
 from goodput.operator.local.servers import LocalServer
@@ -151,10 +152,10 @@ class World:
         if self.sweep.address(trial.config) is not None:
             self._servers[trial] = self._external(trial)
             return
-        folder, port = self.folders.trial(trial), commands.free_port()
+        folder, port = self.folders.trial(trial), Port()
 
         def launch() -> Child:
-            command = commands.server(self.sweep, trial, port)
+            command = commands.server(self.sweep, trial, port.number)
             environment = commands.server_environment(self.sweep, trial, folder)
             return start(command, folder.server_log, self.folders.processes, environment)
 
@@ -176,7 +177,7 @@ class World:
         return external.facts(engine, url, self.memories[trial].order)
 
     def _start_runner(self, trial: TrialId) -> None:
-        folder, server, port = self.folders.trial(trial), self._servers[trial], commands.free_port()
+        folder, server, port = self.folders.trial(trial), self._servers[trial], Port()
         if isinstance(server, ExternalServer):
             facts = self._facts(trial, server.url)
         else:
@@ -184,7 +185,7 @@ class World:
         layout.write(folder.plan, trial_plan(self.sweep, trial, facts).to_json())
         now = time.time()
         try:
-            command = commands.runner(folder, port)
+            command = commands.runner(folder, port.number)
             child = start(command, folder.runner_log, self.folders.processes, commands.own_environment())
         except StartError as error:
             failure = Failure("RunnerFailed", str(error))
