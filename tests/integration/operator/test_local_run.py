@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import zstandard
+
 SWEEP = """
 apiVersion: goodput.dev/v1alpha1
 kind: BenchmarkSweep
@@ -67,7 +69,11 @@ def test_a_sweep_on_one_machine_from_the_file_to_the_table(tmp_path: Path) -> No
     assert json.loads(results[0].read_text())["attempt"] == int(committed[-1].removeprefix("attempt="))
     interrupted = next(folder.rglob("attempt=1/_COMMIT.json"))
     assert json.loads(interrupted.read_text())["reason"] == "RunnerStopped"
-    assert list(folder.glob("trials/*/*/*/server.log.zst")), "logs are in the store, also of the server that failed"
+    logs = [zstandard.decompress(path.read_bytes()).decode() for path in folder.glob("trials/*/*/*/server.log.zst")]
+    served = [log for log in logs if "Starting vLLM server (simulated)" in log]
+    assert len(served) < len(logs), "logs are in the store, also of the server that failed"
+    assert served
+    assert all("[shutdown] complete" in log for log in served), "with what it wrote while it stopped"
     for name in ("goodput", "configs", "cells"):
         assert (folder / "tables" / f"{name}.parquet").exists()
     cells = (folder / "tables" / "cells.csv").read_text()

@@ -98,7 +98,7 @@ class World:
             case do.Note(trial) if memory is not None:
                 self._remember(trial, memories.noted(memory, action))
             case do.SaveLogs(trial, final) if memory is not None:
-                logs.save(self.folders, trial)
+                # Files stay, so they are packed for the analysis that takes them: with what a server writes at its end.
                 self._remember(trial, memories.with_logs(memory, "saved" if final else "server"))
             case do.DropLogs(trial) if memory is not None:
                 logs.drop(self.folders, trial)
@@ -202,6 +202,8 @@ class World:
             "block": action.block,
             "logs": [trial.name for trial in action.logs],
         }
+        for trial in action.logs:
+            logs.save(self.folders, trial)
         folder = self.folders.analysis(action.generation)
         command = commands.analysis(folder, self.folders.packs)
         self._analyses[action.generation] = tasks.launch(
