@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -119,9 +119,11 @@ class Pair:
         return TrialId(block=self.block, config=self.config, attempt=last + 1)
 
 
-def pairs(sweep: Sweep, trials: Mapping[TrialId, Trial], retries: int) -> dict[tuple[str, str], Pair]:
-    """Every planned (block, config) with its attempts, in the order in which they are started."""
-    attempts: dict[tuple[str, str], list[tuple[TrialId, Trial]]] = {key: [] for key in sweep.sequence()}
+def pairs(
+    keys: Iterable[tuple[str, str]], trials: Mapping[TrialId, Trial], retries: int
+) -> dict[tuple[str, str], Pair]:
+    """Every (block, config) with its attempts, in the order of the keys, which is that of the starts."""
+    attempts: dict[tuple[str, str], list[tuple[TrialId, Trial]]] = {key: [] for key in keys}
     for trial_id, trial in sorted_trials(trials):
         if (trial_id.block, trial_id.config) in attempts:
             attempts[trial_id.block, trial_id.config].append((trial_id, trial))

@@ -15,7 +15,7 @@ from goodput.operator.sweep import TrialId
 
 def blocks(view: View) -> Iterator[tuple[str, tuple[Pair, ...]]]:
     """All blocks in their order, each with its pairs in the order of their servers."""
-    for block, members in groupby(view.sweep.sequence(), key=lambda pair: pair[0]):
+    for block, members in groupby(view.pairs, key=lambda pair: pair[0]):
         yield block, tuple(view.pairs[member] for member in members)
 
 

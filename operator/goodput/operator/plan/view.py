@@ -10,7 +10,7 @@ from typing import Literal
 from goodput.analysis.schema.base import PRIME
 from goodput.operator.clock import Clock
 from goodput.operator.observed import Failure, Observed, Trial
-from goodput.operator.plan import budget, pruning
+from goodput.operator.plan import budget, primes, pruning
 from goodput.operator.plan.attempts import Pair, pairs, sorted_trials
 from goodput.operator.plan.policy import Policy
 from goodput.operator.plan.trials import closed
@@ -90,9 +90,12 @@ def look(sweep: Sweep, observed: Observed, now: float) -> View:
     """Digest one look."""
     policy = Policy.of(sweep)
     clock = Clock.read(observed.status, now).turned(suspend=policy.suspend and not policy.cancel, now=now)
-    found = pairs(sweep, observed.trials, policy.retries)
+    filling = ((PRIME, config) for group in primes.fillers(sweep) for config in group)
+    found = pairs([*filling, *sweep.sequence()], observed.trials, policy.retries)
     failed = pruning.failed_configs(sweep, found.values())
     pruned = pruning.pruned_configs(sweep, failed, _measured(found))
+    for key in tuple(primes.spare(sweep, found, failed.keys() | pruned.keys())):
+        del found[key]
     failed_configs = frozenset(failed) | _given_up(found)
     used = budget.spent(sweep, observed.trials, clock, len(failed_configs), now)
     finishing = any(analysis.block is None for analysis in observed.analyses.values())

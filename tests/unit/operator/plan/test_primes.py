@@ -117,6 +117,30 @@ def test_one_that_gives_up_leaves_the_measurement_to_go_on(primed: Callable[...,
     assert (counts["pending"], counts["failed"], counts["failedConfigs"], counts["trials"]) == (12, 0, 0, 9)
 
 
+def test_where_the_first_of_a_key_cannot_fill_the_cache_the_next_one_does(primed: Callable[..., Book]) -> None:
+    book = primed(grid={"max_num_batched_tokens": [1024, 2048], "num_gpu_blocks_override": [512, 1024, 2048]})
+    first, second = book.sweep.primes
+    _, next_one, last = (c.id for c in book.sweep.configs if compile_key(c) == compile_key(book.sweep.by_id[first]))
+    book.over(TrialId(PRIME, second, 1), PRIMED)
+    book.over(TrialId(PRIME, first, 1), failure="InvalidServerArgs")
+    assert book.actions() == (Remember(TrialId(PRIME, next_one, 1), 3),)
+    for attempt in (1, 2, 3):
+        book.over(TrialId(PRIME, next_one, attempt), failure="StartupTimeout")
+    assert book.actions() == (Remember(TrialId(PRIME, last, 1), 6),)
+    book.over(TrialId(PRIME, last, 1), PRIMED)
+    (begun,) = book.actions()
+    assert isinstance(begun, Remember)
+    assert begun.trial.block == "0"
+
+
+def test_a_config_that_fails_once_the_cache_is_filled_needs_nobody_in_its_place(primed: Callable[..., Book]) -> None:
+    book = primed(grid={"max_num_batched_tokens": [1024], "num_gpu_blocks_override": [512, 1024]})
+    (first,) = book.sweep.primes
+    book.over(TrialId(PRIME, first, 1), PRIMED)
+    book.over(TrialId("0", first, 1), failure="CudaOutOfMemory")
+    assert [action.trial.block for action in book.actions() if isinstance(action, Remember)] == ["0"]
+
+
 def test_a_config_that_can_never_start_is_found_before_it_is_measured(primed: Callable[..., Book]) -> None:
     book = primed()
     trial = TrialId(PRIME, book.sweep.primes[0], 1)

@@ -17,6 +17,7 @@ from goodput.operator import actions as do
 from goodput.operator.observed import Analysis, Canary, Failure, Memory, Observed, Runner, Server, Trial
 from goodput.operator.plan import Plan, plan
 from goodput.operator.reasons import REASONS
+from goodput.operator.spec.compilekey import compile_key
 from goodput.operator.spec.resolve import resolve
 from goodput.operator.sweep import Sweep, TrialId
 from goodput.runner.contract import OpenCell, Outcome, RunnerStatus
@@ -28,8 +29,11 @@ LOOKS = 1500  # a sweep that takes more passes than this is held not to end
 
 
 @cache
-def base_sweep(budgets: int, rates: int, blocks: int, prime: bool = False) -> Sweep:
+def base_sweep(budgets: int, rates: int, blocks: int, prime: bool = False, siblings: int = 1) -> Sweep:
     compiled = {"compileCache": {"mode": "prime", "claimName": "compiled"}} if prime else {}
+    grid: dict[str, list[int]] = {"max_num_batched_tokens": [2 ** (8 + n) for n in range(budgets)]}
+    if siblings > 1:
+        grid["num_gpu_blocks_override"] = [2 ** (9 + n) for n in range(siblings)]  # no part of the compile key
     engine = {"name": "sim", "kind": "simulated", "args": {"max_num_seqs": 64}, **compiled}
     return resolve(
         {
@@ -39,7 +43,7 @@ def base_sweep(budgets: int, rates: int, blocks: int, prime: bool = False) -> Sw
             "spec": {
                 "model": {"name": "toy"},
                 "engines": [engine],
-                "configs": {"grid": {"max_num_batched_tokens": [2 ** (8 + n) for n in range(budgets)]}},
+                "configs": {"grid": grid},
                 "workload": {
                     "promptTokens": [64],
                     "outputTokens": [8],
@@ -264,6 +268,7 @@ class Story:
     suspend_at: tuple[int, ...]
     cancel_at: int | None
     prime: bool = False
+    siblings: int = 1  # configs of each compile key
 
 
 stories = st.builds(
@@ -281,6 +286,7 @@ stories = st.builds(
     suspend_at=st.lists(st.integers(0, CALM_AFTER - 50), max_size=3).map(tuple),
     cancel_at=st.none() | st.integers(0, CALM_AFTER),
     prime=st.booleans(),
+    siblings=st.integers(1, 3),
 )
 
 
@@ -293,7 +299,7 @@ def with_spec(story: Story, number: int) -> Sweep:
 
 @lru_cache(maxsize=8)
 def changed_sweep(story: Story, suspended: bool, cancelled: bool) -> Sweep:
-    sweep = base_sweep(story.budgets, story.rates, story.blocks, story.prime)
+    sweep = base_sweep(story.budgets, story.rates, story.blocks, story.prime, story.siblings)
     spec = sweep.spec
     spec = spec.model_copy(
         update={
@@ -368,9 +374,37 @@ def test_every_sweep_ends_with_every_cell_accounted_for(story: Story) -> None:
     assert counts["pending"] == 0
     assert sum(counts[name] for name in ("measured", "void", "failed", "pruned", "notRun")) == len(planned)
     assert counts["measured"] <= len(world.results)
-    primed = [trial for trial in world.final.trials if trial.block == PRIME]
-    assert {trial.config for trial in primed} <= set(world.sweep.primes)
-    assert bool(primed) <= story.prime
+    assert any(trial.block == PRIME for trial in world.final.trials) <= story.prime
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    siblings=st.integers(1, 3),
+    parallelism=st.integers(1, 3),
+    retries=st.integers(0, 1),
+    trouble=st.sampled_from([0.1, 0.3, 0.5]),
+)
+def test_a_key_is_filled_or_every_config_of_it_was_tried(
+    seed: int, siblings: int, parallelism: int, retries: int, trouble: float
+) -> None:
+    story = Story(seed, 2, 1, 1, parallelism, retries, trouble, None, None, None, (), None, True, siblings)
+    world, _ = run(story)
+    assert world.final is not None
+    unmeasurable = {cell.config for cell in world.final.cells if cell.state in {"failed", "pruned"}}
+    ends: dict[str, list[str | None]] = {}
+    for trial in world.final.trials:
+        if trial.block == PRIME:
+            ends.setdefault(trial.config, []).append(trial.reason)
+    keys = {compile_key(config) for config in world.sweep.configs}
+    assert len(keys) == 2
+    for key in keys:
+        group = [config.id for config in world.sweep.configs if compile_key(config) == key]
+        filled = [config for config in group if None in ends.get(config, [])]
+        assert len(filled) <= 1, "filled once is enough"
+        tried = group[: group.index(filled[0])] if filled else group
+        assert all(config in ends or config in unmeasurable for config in tried)
+        assert not any(config in ends for config in group if config not in {*tried, *filled}), "one at a time"
 
 
 @settings(max_examples=20, deadline=None)
