@@ -1,17 +1,21 @@
-"""Two configs against each other, on the log scale, over the blocks that both have. Pure."""
+"""Two configs against each other, on the log scale, over the blocks that both have. Pure.
+
+The standard deviation of their differences is never taken as less than what one request changes: counts are whole
+numbers, so a few blocks may differ by the same number by chance (docs/decisions/0008-least-spread.md).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from goodput.analysis.score import Contender
-from goodput.analysis.stats import deviation, half_width, mean, needed_blocks, t_interval
+from goodput.analysis.score import BlockLog, Contender
+from goodput.analysis.stats import CONFIDENCE, deviation, half_width, mean, needed_blocks
 
 Standing = Literal["worse", "tied", "undecided"]
-Logs = Mapping[str, Mapping[str, float]]  # config → block → log value at its chosen load points
+Logs = Mapping[str, Mapping[str, BlockLog]]  # config → block → log value at its chosen load points
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Comparison:
     low: float | None = None
     high: float | None = None
     needed: int | None = None  # blocks at which the half-width reaches the zone; None: not reachable
-    no_width: bool = False  # block differences are all equal, so the interval has no width
+    floored: bool = False  # the differences spread less than one request changes them, which was taken instead
     confounded: bool = False
 
     @property
@@ -59,12 +63,12 @@ def compare(leader: Contender, other: Contender, logs: Logs, zone: float, tail: 
     worse: the lower limit is above zero. tied: the upper limit is within ``zone``. Otherwise, and below two
     shared blocks, undecided.
     """
-    ours, theirs = logs[leader.config], logs[other.config]
-    differences = [ours[block] - theirs[block] for block in sorted(ours.keys() & theirs.keys())]
+    differences, floor = _differences(logs[leader.config], logs[other.config])
     n = len(differences)
     if n < 2:
         return Comparison(other.config, n, "undecided", mean(differences), needed=2)
-    center, sd = math.fsum(differences) / n, deviation(differences)
+    center, seen = math.fsum(differences) / n, deviation(differences)
+    sd = max(seen, floor)
     half = half_width(sd, n, tail)
     standing: Standing = "undecided"
     if center - half > 0:
@@ -80,7 +84,7 @@ def compare(leader: Contender, other: Contender, logs: Logs, zone: float, tail: 
         center - half,
         center + half,
         needed=None if needed is None else max(needed, n + 1),
-        no_width=sd == 0,
+        floored=seen < floor,
         confounded=_confounded(leader, other),
     )
 
@@ -89,16 +93,27 @@ def against(logs: Logs, best: str, reference: str) -> Against | None:
     """How ``best`` compares with the reference; None where it is the reference, or they share no block."""
     if best == reference or reference not in logs:
         return None
-    shared = sorted(logs[best].keys() & logs[reference].keys())
-    differences = [logs[best][block] - logs[reference][block] for block in shared]
-    if not differences:
+    differences, floor = _differences(logs[best], logs[reference])
+    n = len(differences)
+    if n == 0:
         return None
-    low, high = t_interval(differences) or (None, None)
-    return Against(
-        math.expm1(math.fsum(differences) / len(differences)),
-        _change(low),
-        _change(high),
-    )
+    center = math.fsum(differences) / n
+    if n == 1:
+        return Against(math.expm1(center), None, None)
+    half = half_width(max(deviation(differences), floor), n, (1 - CONFIDENCE) / 2)
+    return Against(math.expm1(center), _change(center - half), _change(center + half))
+
+
+def least_spread(steps: Sequence[float]) -> float:
+    """The least standard deviation that is believed of block differences: root mean square of one request's steps."""
+    return math.sqrt(math.fsum(step * step for step in steps) / len(steps)) if steps else 0.0
+
+
+def _differences(ours: Mapping[str, BlockLog], theirs: Mapping[str, BlockLog]) -> tuple[list[float], float]:
+    """log(ours/theirs) of the blocks that both have, and the least spread of it: one request of the one with fewer."""
+    shared = sorted(ours.keys() & theirs.keys())
+    steps = [max(ours[block].step, theirs[block].step) for block in shared]
+    return [ours[block].value - theirs[block].value for block in shared], least_spread(steps)
 
 
 def _change(log_ratio: float | None) -> float | None:

@@ -2,8 +2,8 @@
 
 With k feasible configs, the leader is the one with the largest score. For each other config, d_b is the
 difference of log block values (leader − other), each at its chosen load, over the n blocks that both have:
-mean(d) ± t(1 − 0.05/(2(k − 1)), n − 1)·sd/√n. The divisor k − 1 keeps all k − 1 statements right together with
-95 % confidence (Bonferroni).
+mean(d) ± t(1 − 0.05/(2(k − 1)), n − 1)·sd/√n, sd being at least what one request changes. The divisor k − 1 keeps
+all k − 1 statements right together with 95 % confidence (Bonferroni).
 """
 
 from __future__ import annotations

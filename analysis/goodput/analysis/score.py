@@ -37,6 +37,18 @@ class BlockValue:
             return math.log((self.good + 0.5) / self.window_seconds) if self.good else None
         return math.log(self.output_tokens / self.window_seconds) if self.output_tokens else None
 
+    def step(self, objective: Objective) -> float:
+        """About what one request more or less changes `log_value` by: its share of the requests that make it up."""
+        return 1 / ((self.good if objective == "goodput" else self.attempted) + 0.5)
+
+
+@dataclass(frozen=True)
+class BlockLog:
+    """A config in one block, on the log scale: the datum of every comparison, and what one request changes it by."""
+
+    value: float
+    step: float
+
 
 Points = Mapping[str, Mapping[str, BlockValue]]  # load id → block → value
 
@@ -118,15 +130,22 @@ def geometric_mean(values: list[float]) -> float:
     return values[0] if len(values) == 1 else math.exp(math.fsum(map(math.log, values)) / len(values))
 
 
-def block_logs(contender: Contender, score_: Score, question: Question, divisor: int = 1) -> dict[str, float]:
+def block_logs(contender: Contender, score_: Score, question: Question, divisor: int = 1) -> dict[str, BlockLog]:
     """Block → log value at the chosen load points, mean over shapes. Blocks that lack one are left out."""
-    logs: dict[str, list[float]] = {}
+    logs: dict[str, list[BlockLog]] = {}
     for point in score_.chosen.values():
         for block, cell in contender.points[point.load].items():
             value = cell.log_value(question.objective)
             if value is not None:
-                logs.setdefault(block, []).append(value - math.log(divisor))
-    return {block: math.fsum(each) / len(each) for block, each in logs.items() if len(each) == len(score_.chosen)}
+                log = BlockLog(value - math.log(divisor), cell.step(question.objective))
+                logs.setdefault(block, []).append(log)
+    return {block: _mean_log(each) for block, each in logs.items() if len(each) == len(score_.chosen)}
+
+
+def _mean_log(shapes: list[BlockLog]) -> BlockLog:
+    """Mean over shapes; a request more or less in each of them, independently."""
+    value = math.fsum(each.value for each in shapes) / len(shapes)
+    return BlockLog(value, math.hypot(*(each.step for each in shapes)) / len(shapes))
 
 
 def _point(load: str, blocks: Mapping[str, BlockValue], question: Question, divisor: int) -> Point | None:

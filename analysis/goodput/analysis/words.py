@@ -69,8 +69,10 @@ def explain(result: AnalysisResult) -> str:
         against = decision.against_reference
         limits = "" if against.low is None else f" ({per_cent(against.low)} to {per_cent(against.high)})"
         sentences.append(f"Against the reference: {per_cent(against.change, signed=True)}{limits}.")
-    if decision.verdict in {"winner", "tie"} and any(each.no_width for each in decision.comparisons):
-        sentences.append("Some block differences are all equal, so their interval has no width.")
+    if decision.verdict in {"winner", "tie", "undecided"} and any(each.floored for each in decision.comparisons):
+        sentences.append(
+            "Some block differences spread by less than one request changes them: one request's spread was taken."
+        )
     left_out = [each for each in decision.scores.values() if each.value is None]
     if left_out and decision.leader is not None:
         unmeasured = sum(not each.points for each in left_out)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,6 +47,52 @@ def test_the_interval_by_hand() -> None:
     assert got.difference == pytest.approx((first + second) / 2)
     assert got.low == pytest.approx((first + second) / 2 - half, rel=1e-4)
     assert got.high == pytest.approx((first + second) / 2 + half, rel=1e-4)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(200, 199), (1000, 998), (20, 20)])
+def test_equal_differences_are_not_certain_of_what_a_request_or_two_change(ours: int, theirs: int) -> None:
+    got = decide([contender("a", [ours] * 3), contender("b", [theirs] * 3)], ONE)
+    assert got.verdict == ("undecided" if ours == 20 else "tie")
+    (pair,) = got.comparisons
+    assert pair.floored
+    assert pair.low is not None
+    assert pair.high is not None
+    assert pair.low < 0 < pair.high
+    assert pair.high - pair.low == pytest.approx(2 * 4.3027 / math.sqrt(3) / (theirs + 0.5), rel=1e-4)
+
+
+def test_equal_differences_of_many_requests_are_certain() -> None:
+    got = decide([contender("a", [1000] * 3), contender("b", [900] * 3)], ONE)
+    assert (got.verdict, got.leader, got.comparisons[0].floored) == ("winner", "a", True)
+    assert got.needed is None
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5000), st.integers(-1, 1)), min_size=2, max_size=6), st.integers(0, 3), st.data()
+)
+def test_one_request_in_each_block_never_decides(blocks: list[tuple[int, int]], more: int, data: st.DataObject) -> None:
+    ours = [good for good, _ in blocks]
+    theirs = [max(1, good + change) for good, change in blocks]
+    rest = [contender(f"c{index}", data.draw(st.permutations(ours))) for index in range(more)]
+    assert decide([contender("a", ours), contender("b", theirs), *rest], ONE).verdict != "winner"
+
+
+def test_the_reference_is_compared_with_the_same_spread() -> None:
+    got = decide([contender("a", [900] * 3), contender("b", [1000] * 3)], ONE)
+    assert got.against_reference is not None
+    assert got.against_reference.low is not None
+    assert math.log1p(got.against_reference.low) == pytest.approx(got.comparisons[0].low)
+
+
+def test_a_request_in_one_of_two_shapes_changes_the_mean_by_half_of_it() -> None:
+    question = replace(ONE, shapes={"short": ("low",), "long": ("high",)})
+
+    def both(config: str, good: int) -> Contender:
+        return Contender(config, {load: {b: cell(good) for b in "012"} for load in ("low", "high")})
+
+    (two,) = decide([both("a", 1000), both("b", 900)], question).comparisons
+    (one,) = decide([contender("a", [1000] * 3), contender("b", [900] * 3)], ONE).comparisons
+    assert (two.high or 0) - (two.low or 0) == pytest.approx(((one.high or 0) - (one.low or 0)) / math.sqrt(2))
 
 
 def test_more_configs_need_more_evidence() -> None:
@@ -239,6 +286,21 @@ def test_what_every_verdict_must_hold(contenders: list[Contender]) -> None:
     for each in got.comparisons:
         if each.blocks < 2:
             assert each.standing == "undecided"
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 8])
+@pytest.mark.parametrize("configs", [2, 6])
+@pytest.mark.parametrize("otherwise", [0.5, 2.0, 8.0])  # requests of a block whose outcome is not that of the others
+def test_few_requests_make_no_more_false_winners(blocks: int, configs: int, otherwise: float) -> None:
+    generator = np.random.default_rng(11)
+    rounds = 600
+    good = 1000 + generator.poisson(otherwise / 2, (rounds, configs, blocks))
+    good -= generator.poisson(otherwise / 2, (rounds, configs, blocks))
+    wins = sum(
+        decide([contender(str(name), counts.tolist()) for name, counts in enumerate(field)], ONE).verdict == "winner"
+        for field in good
+    )
+    assert wins <= 0.05 * rounds + 3 * math.sqrt(0.05 * 0.95 * rounds), "beyond what 600 rounds may show of 5 %"
 
 
 def test_false_winners_stay_below_five_per_cent() -> None:
