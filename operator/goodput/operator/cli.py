@@ -172,7 +172,7 @@ def _resolved(file: Path, results: str | None) -> Sweep:
     else:
         sweep = with_absolute_files(resolve(_with_results(read_document(file), results)), Path.cwd())
     problems = tuple(local_problems(sweep))
-    if any(engine.profile for engine in sweep.spec.engines):
+    if sweep.evidence == "synthetic":
         from goodput.operator.virtual.engines import profile_problems  # noqa: PLC0415  # engines, wanted here alone
 
         problems += tuple(profile_problems(sweep))

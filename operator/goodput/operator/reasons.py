@@ -89,6 +89,11 @@ REASONS = _table(
     _deterministic("KeyExpired", "the API key has expired", "put a new key into engines[].external.apiKeySecretRef"),
     _deterministic("NotOpenAi", "the address is no OpenAI endpoint", "correct engines[].external.url, without /v1"),
     _deterministic("RequestRefused", "the server refuses the planned requests", "read runner.log and server.log"),
+    _deterministic(
+        "RequestsTooLong",
+        "prompt and output do not fit the server's max_model_len",
+        "raise max_model_len, or shorten promptTokens or outputTokens",
+    ),
     _deterministic("InvalidTarget", "the server's address cannot be loaded", "give an http:// or https:// address"),
     _deterministic("NoPrompts", "no prompts of the planned lengths", "check promptTokens and workload.tokenIdRange"),
     _deterministic("NoSchedule", "the trace ends before the window does", "shorten the window or lower the speed"),

@@ -91,6 +91,13 @@ class RequestRefusedError(RunnerError):
     outcome = "failed"
 
 
+class RequestsTooLongError(RunnerError):
+    """The server's model length has no room for the planned requests: it would refuse or cut every one of them."""
+
+    reason = "RequestsTooLong"
+    outcome = "failed"
+
+
 class KeyRefusedError(RequestRefusedError):
     """The server does not take the API key."""
 

@@ -14,6 +14,7 @@ from typing import Any
 from goodput.analysis.schema.base import Endpoint
 from goodput.analysis.schema.cell import Outputs
 from goodput.runner.contract import OutputCheck
+from goodput.runner.errors import RequestRefusedError
 from goodput.runner.server import Server
 from goodput.runner.stop import Stop
 from goodput.runner.tokens import words
@@ -31,7 +32,7 @@ def continuations(server: Server, endpoint: Endpoint, check: OutputCheck, stop: 
     """Ask for all of them, one after another.
 
     Raises:
-        RequestRefusedError: the server does not take such a request.
+        RequestRefusedError: the server does not take such a request, or cuts its answer.
         ServerGoneError: it does not answer.
         StoppedError: asked to stop.
     """
@@ -39,11 +40,23 @@ def continuations(server: Server, endpoint: Endpoint, check: OutputCheck, stop: 
     found: list[tuple[int, ...] | str] = []
     for text in texts:
         stop.check()
-        found.append(answer(server.generate(*request(endpoint, server.model, text, check.tokens))))
+        found.append(
+            _whole(answer(server.generate(*request(endpoint, server.model, text, check.tokens))), check.tokens)
+        )
     return Outputs(
         prompts_sha256=hashlib.sha256("\0".join(texts).encode()).hexdigest(),
         continuations=tuple(found),
     )
+
+
+def _whole(found: tuple[int, ...] | str, tokens: int) -> tuple[int, ...] | str:
+    """The answer, unless it was cut: configs of different model lengths would differ though their models agree."""
+    if isinstance(found, tuple) and len(found) < tokens:
+        raise RequestRefusedError(
+            f"the server answered {len(found)} of {tokens} tokens: its max_model_len has no room for "
+            f"{PROMPT_WORDS} words and {tokens} tokens"
+        )
+    return found
 
 
 def request(endpoint: Endpoint, model: str, text: str, tokens: int) -> tuple[str, dict[str, Any]]:

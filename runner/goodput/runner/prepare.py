@@ -21,6 +21,7 @@ from goodput.runner.load.ceiling import measure_ceiling
 from goodput.runner.load.errors import LoadError, TargetError
 from goodput.runner.load.prompts import PromptSource
 from goodput.runner.load.target import Target
+from goodput.runner.modellength import length_warnings
 from goodput.runner.outputs import continuations
 from goodput.runner.server import Server
 from goodput.runner.snapshot import read
@@ -62,7 +63,8 @@ def prepare(around: Surroundings, memory: Memory | None, began: float) -> tuple[
     if memory.provenance is None:
         around.board.update(step="verifying")
         provenance = verify(server, plan)
-        memory = memory.model_copy(update={"provenance": provenance, "ceiling": _ceiling()})
+        warned = length_warnings(plan, provenance.resolved)
+        memory = memory.model_copy(update={"provenance": provenance, "ceiling": _ceiling(), "warnings": warned})
         around.spool.remember(memory)
     stop.check()
     words = vocabulary(server, plan)

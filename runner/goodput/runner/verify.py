@@ -12,6 +12,7 @@ from goodput.runner.contract import ServerFacts, TrialPlan
 from goodput.runner.errors import ServerGoneError, ServerMismatchError
 from goodput.runner.gpu import TIMEOUT_SECONDS
 from goodput.runner.gpuinfo import gpus_of_pod
+from goodput.runner.modellength import check_lengths, with_length
 from goodput.runner.page import get_page
 from goodput.runner.provenance import provenance, resolved_of, snapshot_of
 from goodput.runner.resolved import mismatches
@@ -26,12 +27,13 @@ def verify(server: Server, plan: TrialPlan) -> Provenance:
     Raises:
         ServerGoneError: it does not answer, or not with health.
         ServerMismatchError: other model, other revision, or a flag that was resolved to something else.
+        RequestsTooLongError: no request of a load fits its model length.
         RequestRefusedError: it does not complete a one-token request.
     """
     server.healthy()
     models = server.models()
     info = server.info()
-    resolved = resolved_of(info, plan.server.log)
+    resolved = with_length(resolved_of(info, plan.server.log), models, plan.served_model)
     faults = [
         *_model_faults(models, plan),
         *_revision_faults(resolved.get("revision"), snapshot_of(info, plan), plan.model_revision),
@@ -39,6 +41,7 @@ def verify(server: Server, plan: TrialPlan) -> Provenance:
     ]
     if faults:
         raise ServerMismatchError("; ".join(faults))
+    check_lengths(plan, resolved)
     found = provenance(server.version(), info, resolved, plan, _gpus(plan.server))
     server.complete(plan.endpoint, "Hello")
     return found

@@ -11,6 +11,7 @@ from goodput.analysis.schema.base import Endpoint
 from goodput.analysis.schema.cell import Outputs
 from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import OutputCheck, ServerFacts, TrialPlan
+from goodput.runner.errors import RequestRefusedError
 from goodput.runner.outputs import answer, continuations, prompts
 from goodput.runner.server import Server
 from goodput.runner.stop import Stop
@@ -58,6 +59,17 @@ def test_a_server_that_refuses_the_prompts_is_measured_all_the_same(
     cell = results.cell(plan, 0)
     assert cell.outputs is None
     assert any(text.startswith("no output check: ") for text in cell.warnings)
+
+
+def test_an_answer_that_the_model_length_cuts_is_not_compared(engines: Callable[..., Engine]) -> None:
+    """The longest of the prompts fits, and one token after it."""
+    engine = engines()
+    server = Server(ServerFacts(url=engine.url, order=1), model="toy/model")
+    prompt = max(len(server.tokenize(prompt=text) or ()) for text in prompts(CHECK))
+    server.close()
+    assert len(ask(engines("--max-model-len", str(prompt + CHECK.tokens + 1))).continuations) == 4
+    with pytest.raises(RequestRefusedError, match=r"of 6 tokens: its max_model_len has no room"):
+        ask(engines("--max-model-len", str(prompt + 2)))
 
 
 def test_prompts_are_the_seeds() -> None:

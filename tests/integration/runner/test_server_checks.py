@@ -15,7 +15,13 @@ from bench.golden.script import Case, Script, Stream
 
 from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import ServerFacts, TrialPlan
-from goodput.runner.errors import RequestRefusedError, ServerGoneError, ServerMismatchError, TokensError
+from goodput.runner.errors import (
+    RequestRefusedError,
+    RequestsTooLongError,
+    ServerGoneError,
+    ServerMismatchError,
+    TokensError,
+)
 from goodput.runner.load.target import Target
 from goodput.runner.server import Server
 from goodput.runner.snapshot import read
@@ -130,6 +136,32 @@ def test_a_known_difference_is_a_mismatch(
     with pytest.raises(ServerMismatchError, match=words):
         verify(server, plan.model_copy(update={"model_revision": "def"}))
     assert "/v1/completions" not in [path for path, _ in stub.seen]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"/v1/models": {"data": [{"id": "toy/model", "max_model_len": 51}]}},
+        {"/server_info": {"vllm_config": {"model_config": {"max_model_len": 51}}}},
+    ],
+)
+def test_requests_that_cannot_fit_are_refused_before_any_is_sent(
+    stub: Stub, server: Server, plan: TrialPlan, said: dict[str, object]
+) -> None:
+    stub.answers |= {path: (200, answer) for path, answer in said.items()}
+    words = r"max_model_len of config toy max_num_seqs=64 is 51, too short for 32→20 \(52 tokens\): raise it, or"
+    with pytest.raises(RequestsTooLongError, match=words):
+        verify(server, plan)
+    assert "/v1/completions" not in [path for path, _ in stub.seen]
+
+
+def test_requests_that_just_fit_are_taken(stub: Stub, server: Server, plan: TrialPlan) -> None:
+    stub.answers["/v1/models"] = (
+        200,
+        {"data": [{"id": "other", "max_model_len": 9}, {"id": "toy/model", "max_model_len": 52}]},
+    )
+    stub.answers["/v1/completions"] = (200, COMPLETION)
+    assert verify(server, plan).resolved == {"max_model_len": "52"}
 
 
 def test_a_dead_engine_and_a_refused_request_are_told_apart(stub: Stub, server: Server, plan: TrialPlan) -> None:

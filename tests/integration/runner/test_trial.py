@@ -132,6 +132,26 @@ def test_the_wrong_server_fails_before_anything_is_measured(
     assert _served(engine.metrics()) == 0
 
 
+def test_requests_that_do_not_fit_the_server_fail_the_trial_before_any_window(
+    engines: Callable[..., Engine], run: Run, planned: Planned, results: Results, loads: list[Load]
+) -> None:
+    engine = engines("--max-model-len", "51")
+    outcome = run(planned(engine.url, results.uri, loads)).end()
+    assert outcome.open == tuple(OpenCell(load=load.id, outcome="failed", reason="RequestsTooLong") for load in loads)
+    assert "is 51, too short for 32→20 (52 tokens)" in outcome.why
+    assert _served(engine.metrics()) == 0
+    assert not list(results.root.rglob("_COMMIT.json"))
+
+
+def test_a_load_of_which_some_requests_may_not_fit_is_measured_with_a_warning(
+    engines: Callable[..., Engine], run: Run, planned: Planned, results: Results, loads: list[Load]
+) -> None:
+    varied = loads[0].model_copy(update={"length_distribution": "normal", "length_variation": 0.1, "max_tokens": 100})
+    plan = planned(engines("--max-model-len", "99").url, results.uri, [varied])
+    assert run(plan).end().done
+    assert "requests of ~32→20 may be longer than max_model_len (99) and be refused" in results.cell(plan, 0).warnings
+
+
 def test_a_key_is_sent_and_never_written(
     engines: Callable[..., Engine], run: Run, planned: Planned, results: Results, loads: list[Load]
 ) -> None:

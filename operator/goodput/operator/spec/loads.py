@@ -24,15 +24,6 @@ def load_points(spec: SweepSpec) -> tuple[Load, ...]:
     )
 
 
-def longest_request(work: WorkloadSpec) -> tuple[int, int]:
-    """Most tokens of a prompt, and of prompt and output together."""
-    if work.max_tokens is not None:
-        return work.max_tokens - 1, work.max_tokens
-    spread = 1.0 + 3**0.5 * (work.lengths.variation or 0.0)  # of uniform lengths; 1 where they are exact
-    prompt, output = (round(max(lengths) * spread) for lengths in (work.prompt_lengths, work.output_lengths))
-    return prompt, prompt + output
-
-
 def _shapes(work: WorkloadSpec) -> Iterator[dict[str, object]]:
     if work.dataset != "random":
         yield {}

@@ -60,7 +60,8 @@ def resolve(
     configs = expand(spec)
     reference = reference_of(spec, configs)
     steps = load_steps(spec)
-    _refuse((*server_problems(spec, configs), *_budget_problems(spec, configs, steps)))
+    loads = tuple(step.load for step in steps)
+    _refuse((*server_problems(spec, configs, loads), *_budget_problems(spec, configs, steps)))
     sentinel = spec.plan.sentinel == "on" or (
         spec.plan.sentinel == "auto" and estimate(spec, configs, steps).seconds > SENTINEL_ABOVE_SECONDS
     )

@@ -6,18 +6,18 @@ Only what the spec says is judged: where a flag is left to vLLM's default, vLLM 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from goodput.analysis.schema.planned import Config
+from goodput.analysis.schema.planned import Config, Load
 from goodput.operator.spec.configproblem import number, problem
 from goodput.operator.spec.errors import MISSING, Problem
 from goodput.operator.spec.gpus import explicit_gpus, needed_gpus
-from goodput.operator.spec.loads import longest_request
 from goodput.operator.spec.models import EngineSpec, SweepSpec
 from goodput.operator.spec.speculation import backend_problems, speculation_problems
+from goodput.runner.fits import longest_request
 
 
-def server_problems(spec: SweepSpec, configs: tuple[Config, ...]) -> Iterator[Problem]:
+def server_problems(spec: SweepSpec, configs: tuple[Config, ...], loads: Sequence[Load]) -> Iterator[Problem]:
     """Refusals of single configs; the first of each kind, as a grid would repeat it."""
     engines = {engine.name: (number, engine) for number, engine in enumerate(spec.engines)}
     seen: set[tuple[str, str]] = set()
@@ -25,7 +25,7 @@ def server_problems(spec: SweepSpec, configs: tuple[Config, ...]) -> Iterator[Pr
         place, engine = engines[config.engine]
         for found in (
             *_flags(config),
-            *_lengths(config, spec),
+            *_lengths(config, loads),
             *_gpus(config, engine, place),
             *_baseline(engine, place),
         ):
@@ -101,15 +101,23 @@ def _scheduler(config: Config) -> Iterator[Problem]:
         yield problem(config, "max_num_active_seqs", f"must not be above max_num_seqs ({seqs})", "lower it")
 
 
-def _lengths(config: Config, spec: SweepSpec) -> Iterator[Problem]:
+def _lengths(config: Config, loads: Sequence[Load]) -> Iterator[Problem]:
     length = number(config, "max_model_len")
-    _, longest = longest_request(spec.workload)
-    if length is not None and 0 <= length < longest:
+    if length is not None and length >= 0:
+        yield from too_long(config, loads, length, f"max_model_len ({length})")
+
+
+def too_long(config: Config, loads: Sequence[Load], max_model_len: int, words: str) -> Iterator[Problem]:
+    """The longest requests that do not fit a config; ``words`` name its limit."""
+    load = max(loads, key=longest_request)
+    longest = longest_request(load)
+    if longest > max_model_len:
+        shorter = "shorten the requests" if load.max_tokens is None else f"lower maxTokens to {max_model_len}"
         yield Problem(
             "spec.workload",
             f"{longest} tokens",
-            f"prompt and output do not fit max_model_len ({length}) of {config.label}",
-            f"raise max_model_len to {longest} or shorten the requests",
+            f"prompt and output of load {load.lengths} do not fit {words} of config {config.label}",
+            f"set its max_model_len to {longest}, or {shorter}",
         )
 
 

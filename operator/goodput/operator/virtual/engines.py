@@ -19,6 +19,7 @@ from goodput.operator.spec.compilekey import compile_key
 from goodput.operator.spec.errors import MISSING, Problem, SpecError
 from goodput.operator.spec.estimate import START_SECONDS
 from goodput.operator.spec.flagtable import table
+from goodput.operator.spec.serverrules import too_long
 from goodput.operator.sweep import Sweep
 
 COMPILE_SHARE = 27.2 / 50.9
@@ -126,19 +127,33 @@ def simulator(sweep: Sweep, profile: str | None) -> Simulator:
         profiles = {name: load_profile(asked) for name, asked in names.items()}
     except ProfileError as error:
         raise SpecError((Problem("--profile", MISSING, str(error), _NAME_ONE),)) from error
+    if problems := tuple(_lengths(sweep, profiles)):
+        raise SpecError(problems[:1])
     return Simulator(
         sweep, profiles, names, {engine.name: _unmodelled(sweep, engine.name) for engine in sweep.spec.engines}
     )
 
 
 def profile_problems(sweep: Sweep) -> Iterator[Problem]:
-    """Profiles of simulated engines that cannot be read on this machine: their servers would not start."""
+    """Profiles of simulated engines that cannot be read on this machine, or whose model length is too short."""
+    profiles: dict[str, Profile] = {}
     for number, engine in enumerate(sweep.spec.engines):
-        if engine.profile is not None:
+        if engine.kind == "simulated":
             try:
-                load_profile(engine.profile)
+                profiles[engine.name] = load_profile(engine.profile or _TEACHING)
             except ProfileError as error:
                 yield Problem(f"spec.engines[{number}].profile", engine.profile, str(error), _NAME_ONE)
+    yield from tuple(_lengths(sweep, profiles))[:1]
+
+
+def _lengths(sweep: Sweep, profiles: Mapping[str, Profile]) -> Iterator[Problem]:
+    """Requests that do not fit the profile's model length, which holds where no flag sets another."""
+    loads = [step.load for step in sweep.loads]
+    for config in sweep.configs:
+        profile = profiles.get(config.engine)
+        if profile is not None and "max_model_len" not in config.flags:
+            length = profile.max_model_len
+            yield from too_long(config, loads, length, f"max_model_len ({length}, of profile {profile.name})")
 
 
 def _kinds(sweep: Sweep, profile: str | None) -> Iterator[Problem]:

@@ -13,6 +13,7 @@ from goodput.runner.errors import CacheNotResetError, NotIdleError, ServerMismat
 from goodput.runner.idle import DEADLINE_SECONDS, GAP_SECONDS
 from goodput.runner.load.cell import CellRecords
 from goodput.runner.load.errors import LoadError
+from goodput.runner.modellength import check_lengths
 from goodput.runner.provenance import provenance
 from goodput.runner.resolved import mismatches, resolved_config
 from goodput.runner.snapshot import Snapshot
@@ -61,6 +62,7 @@ def _verified(plan: TrialPlan, engine: Engine, simulated: str) -> Provenance:
     faults = mismatches(plan.server.expects, resolved)
     if faults:
         raise ServerMismatchError("; ".join(faults))
+    check_lengths(plan, resolved)
     return provenance(engine.version, info, resolved, plan, ()).model_copy(update={"simulated": simulated})
 
 

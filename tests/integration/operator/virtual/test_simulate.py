@@ -156,6 +156,28 @@ def test_what_cannot_be_simulated_is_refused_with_the_reason(
         prepare(write(**parts), profile)
 
 
+@pytest.mark.parametrize("command", ["plan", "run", "simulate"])
+def test_requests_that_the_profiles_model_length_has_no_room_for_are_refused(write: Write, command: str) -> None:
+    work = {**SPEC["workload"], "promptTokens": [64, 16_380]}
+    engine = {"name": "sim", "kind": "simulated"}
+    done = CliRunner().invoke(main, [command, str(write(workload=work, engines=[engine]))])
+    assert done.exit_code == 2
+    assert (
+        'spec.workload: "16388 tokens": prompt and output of load 16380→8 do not fit max_model_len (16384, of profile '
+        "teaching) of config sim max_num_batched_tokens=256; set its max_model_len to 16388, or shorten the requests"
+    ) in done.output
+
+
+def test_a_flag_or_another_profile_makes_room(write: Write) -> None:
+    work = {**SPEC["workload"], "promptTokens": [9000]}
+    engine = {"name": "sim", "kind": "simulated"}
+    with pytest.raises(SpecError, match="of profile h100-llama-3-8b"):
+        prepare(write(workload=work, engines=[engine]), "h100-llama-3-8b")
+    assert prepare(write(workload=work, engines=[engine]), None)
+    longer = {**engine, "args": {"max_model_len": 9008}}
+    assert prepare(write(workload=work, engines=[longer]), "h100-llama-3-8b")
+
+
 def test_a_config_that_would_not_start_fails_as_a_real_one(write: Write, tmp_path: Path) -> None:
     grid = {"list": [{"max_num_batched_tokens": 1024}, {"max_num_batched_tokens": 1024, "num_gpu_blocks_override": 8}]}
     code, said, folder = simulated(write(configs=grid), tmp_path / "out")

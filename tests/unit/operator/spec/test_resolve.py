@@ -156,7 +156,7 @@ def test_gpus_of_a_config(sweep: Build) -> None:
         ({"long_prefill_token_threshold": 9000, "max_model_len": "8k"}, "must not be above max_model_len (8000)"),
         ({"max_num_active_seqs": 200, "max_num_seqs": 100}, "must not be above max_num_seqs (100)"),
         ({"max_num_seqs": 0}, "must be at least 1"),
-        ({"max_model_len": 512}, "prompt and output do not fit max_model_len (512)"),
+        ({"max_model_len": 512}, "prompt and output of load 512→64 do not fit max_model_len (512)"),
     ],
 )
 def test_what_vllm_would_refuse_is_refused_first(flags: dict[str, Any], line: str, sweep: Build) -> None:

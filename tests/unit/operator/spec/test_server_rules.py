@@ -48,7 +48,7 @@ RULES = [
         "requests fit the model's length",
         {"max_model_len": 575},
         {"max_model_len": 576},
-        "prompt and output do not fit max_model_len (575)",
+        "load 512→64 do not fit max_model_len (575) of config a max_model_len=575; set its max_model_len to 576",
     ),
     (
         "LoRA with speculation",
