@@ -30,7 +30,7 @@ from goodput.runner.contract import Outcome, PlannedLoad, ResultsTarget, ServerF
 
 SLO = Slo(e2e=1.0)
 CAPACITY = 10.0
-pytestmark = pytest.mark.timeout(420)
+pytestmark = [pytest.mark.timeout(420), pytest.mark.alone]
 
 
 @pytest.fixture(scope="module")

@@ -246,8 +246,12 @@ def operator(cluster: ClusterInfo) -> None:
         ],
         check=True,
     )
+    _restart(cluster)  # the tag stays, the image may be another
+
+
+def _restart(cluster: ClusterInfo) -> None:
     kubectl = [cluster.kubectl, "--kubeconfig", cluster.kubeconfig, "-n", SYSTEM, "rollout"]
-    subprocess.run([*kubectl, "restart", "deploy/goodput"], check=True)  # the tag stays, the image may be another
+    subprocess.run([*kubectl, "restart", "deploy/goodput"], check=True)
     subprocess.run([*kubectl, "status", "deploy/goodput", "--timeout=120s"], check=True)
 
 
@@ -269,6 +273,12 @@ class Faults:
     """Ways to break things on the node."""
 
     kill = staticmethod(node.kill)
+
+    def rested_operator(self, bench: Bench) -> None:
+        """An operator pod that was not killed yet: the kubelet waits 10, 20, 40 s before it starts one again."""
+        pods: list[Any] = bench.core.list_namespaced_pod(SYSTEM).items
+        if any(one.restart_count for pod in pods for one in pod.status.container_statuses or ()):
+            _restart(bench.info)
 
     @contextmanager
     def gate(self, bench: Bench) -> Iterator[node.Gate]:

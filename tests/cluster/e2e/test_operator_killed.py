@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("step", ["starting", "warming", "measuring", "uploading"])
 def test_operator_killed_while(step: str, bench: Bench, faults: Faults) -> None:
+    faults.rested_operator(bench)
     bench.apply(bench.sweep(rates=[4, 6], profile="fixed-rate", warmup="4s", args={"start_seconds": "3"}))
     reached: Callable[[Any], bool] = {
         "starting": lambda s: any(c.get("step") == "starting" for c in s.get("current", [])),
