@@ -3,7 +3,8 @@
 Run: python bench/operator_times.py, after `make image` and with the chart installed (`make cluster-demo` does both). It
 runs one sweep of short trials in a namespace of its own and prints
 
-* server ready → runner created, and runner done → next server created (limit: 1 s at p99);
+* server ready → runner created, and runner done → next server created, without the time that the old server's pod
+  takes to end (limit of each: 1 s at p99); that time, and the whole gap, beside it;
 * the operator's resident memory meanwhile (limit: 100 MiB).
 
 A watch sees an object in the moment in which the API server has it, so what is measured is the operator and the
@@ -48,8 +49,8 @@ class Watcher:
         core, batch, apps = client.CoreV1Api(api), client.BatchV1Api(api), client.AppsV1Api(api)
         for lister, read in (
             (core.list_namespaced_pod, self._pod),
-            (batch.list_namespaced_job, self._created("runner created", "runner")),
-            (apps.list_namespaced_deployment, self._created("server created", "server")),
+            (batch.list_namespaced_job, self._lifetime("runner")),
+            (apps.list_namespaced_deployment, self._lifetime("server")),
         ):
             threading.Thread(target=self._run, args=(lister, namespace, read), daemon=True).start()
 
@@ -64,24 +65,31 @@ class Watcher:
         created = sorted(self.seen.get("server created", {}).values())[1:]
         return [next_one - end for end, next_one in zip(done, created, strict=False)]
 
+    def ends(self) -> list[float]:
+        """Seconds that the pods of the servers before those took to end once their Deployment was deleted."""
+        ended = self.between("server deleted", "server gone")
+        return ended[: len(self.gaps())]
+
     def _run(self, lister: Any, namespace: str, read: Any) -> None:
         watcher: Any = watch.Watch  # the client's untyped part
         for event in watcher().stream(lister, namespace, label_selector=TRIAL):
-            read(event["object"], time.monotonic())
+            read(event["object"], event["type"] == "DELETED", time.monotonic())
 
     def _note(self, step: str, labels: Body, now: float) -> None:
         self.seen.setdefault(step, {}).setdefault(labels[TRIAL], now)
 
-    def _created(self, step: str, role: str) -> Any:
-        def read(found: Any, now: float) -> None:
+    def _lifetime(self, role: str) -> Any:
+        def read(found: Any, deleted: bool, now: float) -> None:
             if found.metadata.labels.get(ROLE) == role:
-                self._note(step, found.metadata.labels, now)
+                self._note(f"{role} {'deleted' if deleted else 'created'}", found.metadata.labels, now)
 
         return read
 
-    def _pod(self, pod: Any, now: float) -> None:
+    def _pod(self, pod: Any, deleted: bool, now: float) -> None:
         labels = pod.metadata.labels
-        if labels[ROLE] == "server":
+        if labels[ROLE] == "server" and deleted:
+            self._note("server gone", labels, now)
+        elif labels[ROLE] == "server":
             conditions = {one.type: one.status for one in pod.status.conditions or ()}
             if conditions.get("Ready") == "True":
                 self._note("server ready", labels, now)
@@ -98,19 +106,22 @@ def main() -> None:
     with client.ApiClient(configuration) as api, namespace_for(api, cluster) as namespace:
         watcher = Watcher(api, namespace)
         peak = run(api, namespace, sweep(cluster, namespace))
-    print_times("server ready → runner created", watcher.between("server ready", "runner created"))
-    print_times("runner done → next server created", watcher.gaps())
+    limit = f" (limit {LIMIT_SECONDS:.0f} s)"
+    print_times("server ready → runner created", watcher.between("server ready", "runner created"), limit)
+    whole, ends = watcher.gaps(), watcher.ends()
+    own = [gap - end for gap, end in zip(whole, ends, strict=True)]
+    print_times("runner done → next server created, without the old pod's end", own, limit)
+    print_times("the old server's pod, from the deletion to its end", ends)
+    print_times("the whole gap", whole)
     print(f"resident memory with one active sweep: {peak:.0f} MiB (limit {LIMIT_MIB:.0f})")
 
 
-def print_times(name: str, seconds: list[float]) -> None:
+def print_times(name: str, seconds: list[float], note: str = "") -> None:
     """Median and p99 of one step."""
     ordered = sorted(seconds)
     p99 = ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
     median = statistics.median(ordered)
-    print(
-        f"{name}: p50 {median * 1000:.0f} ms, p99 {p99 * 1000:.0f} ms, n {len(ordered)} (limit {LIMIT_SECONDS:.0f} s)"
-    )
+    print(f"{name}: p50 {median * 1000:.0f} ms, p99 {p99 * 1000:.0f} ms, n {len(ordered)}{note}")
 
 
 def run(api: Any, namespace: str, body: Body) -> float:
