@@ -63,6 +63,11 @@ class Cell:
         """Good / attempted; None where nothing arrived."""
         return ratio(self.judgement.good, self.judgement.attempted)
 
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """Requests of the window that did not complete, by reason."""
+        return self.document.counts.reasons if self.document.counts is not None else {}
+
     def block_value(self) -> BlockValue:
         """What deciding needs of this cell."""
         return BlockValue(

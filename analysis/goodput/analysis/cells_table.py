@@ -11,8 +11,8 @@ import pyarrow as pa
 from goodput.analysis import stats
 from goodput.analysis.cells import LATENCIES, QUANTILES, Cell
 from goodput.analysis.columns import IDS, LOAD
-from goodput.analysis.goodput_table import gpu_seconds, load_cells
-from goodput.analysis.metrics import rate
+from goodput.analysis.goodput_table import gpu_seconds, load_cells, load_state
+from goodput.analysis.metrics import most_frequent, rate
 from goodput.analysis.planned import PlannedCell
 from goodput.analysis.result import AnalysisResult
 from goodput.analysis.schema.cell import CellDocument
@@ -23,6 +23,7 @@ from goodput.analysis.tables import BOOL, FLOAT, INT, TEXT, Columns, Row, build,
 STATE: Columns = {"block": TEXT, "sentinel": BOOL, "state": TEXT, "reason": TEXT, "attempt": INT, "void_attempts": INT}
 COUNTS: Columns = {
     **dict.fromkeys(("attempted", "good", "slow", "unjudged", "failed", "incomplete", "not_sent"), INT),
+    "failure_reason": TEXT,
     "load_state": TEXT,
     **dict.fromkeys(("in_flight_opened", "in_flight_closed"), INT),
 }
@@ -209,7 +210,8 @@ def _counts(cell: Cell) -> Row:
         "failed": judged.failed,
         "incomplete": judged.incomplete,
         "not_sent": judged.not_sent,
-        "load_state": document.load_state,
+        "failure_reason": most_frequent([cell.failures]),
+        "load_state": load_state([cell]),
         "in_flight_opened": document.in_flight_opened,
         "in_flight_closed": document.in_flight_closed,
     }

@@ -27,6 +27,7 @@ LOAD: Columns = {
 COUNTS: Columns = {
     "blocks": INT,
     **dict.fromkeys(("attempted", "good", "slow", "failed", "incomplete", "not_sent", "void_cells"), INT),
+    "failure_reason": TEXT,
     "load_state": TEXT,
 }
 RATES: Columns = dict.fromkeys(

@@ -15,7 +15,7 @@ import pyarrow as pa
 from goodput.analysis import ids, stats
 from goodput.analysis.cells import LATENCIES, QUANTILES, Cell
 from goodput.analysis.columns import COUNTS, FIXED, IDS, LATENCY, LOAD, RATES, SERVER, START, VERDICT
-from goodput.analysis.metrics import rate, ratio
+from goodput.analysis.metrics import most_frequent, rate, ratio
 from goodput.analysis.result import AnalysisResult
 from goodput.analysis.schema.planned import Config, Load, Stage
 from goodput.analysis.tables import Row, build, flag_cells
@@ -83,17 +83,28 @@ def _counts(result: AnalysisResult, config: Config, load: Load, cells: Sequence[
     names = ("attempted", "good", "slow", "failed", "incomplete", "not_sent")
     sums = {name: sum(getattr(cell.judgement, name) for cell in cells) if cells else None for name in names}
     void = [each for each in result.planned_at(config.id, load.id) if each.state == "void"]
-    return {"blocks": len(cells), **sums, "void_cells": len(void), "load_state": load_state(cells)}
+    failure = most_frequent(cell.failures for cell in cells)
+    return {
+        "blocks": len(cells),
+        **sums,
+        "void_cells": len(void),
+        "failure_reason": failure,
+        "load_state": load_state(cells),
+    }
 
 
 def load_state(cells: Sequence[Cell]) -> str | None:
-    """Saturated when at least half of the valid cells are; not judged in closed loop."""
+    """Saturated when at least half of the valid cells are; not judged in closed loop.
+
+    Nor is it judged where nothing completed: how many are in flight says nothing where all are refused.
+    """
     states = [cell.document.load_state for cell in cells]
     if not states:
         return None
     if 2 * states.count("saturated") >= len(states):
         return "saturated"
-    return "stable" if "stable" in states else "not_judged"
+    completed = any(cell.judgement.completed for cell in cells)
+    return "stable" if completed and "stable" in states else "not_judged"
 
 
 def _rates(config: Config, cells: Sequence[Cell]) -> Row:

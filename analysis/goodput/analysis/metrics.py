@@ -14,6 +14,8 @@ Open loop is judged on the scheduled forms: a request that the client sent late 
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,6 +115,14 @@ def judge(requests: Requests, slo: Slo, *, open_loop: bool) -> Judgement:
         not_sent=int((outcome == "not_sent").sum()),
         unjudged=int(_unjudged(requests, slo, open_loop=open_loop).sum()),
     )
+
+
+def most_frequent(counts: Iterable[Mapping[str, int]]) -> str | None:
+    """The reason that most requests have, of all these counts by reason; None where there is none."""
+    total = Counter[str]()
+    for each in counts:
+        total.update(each)
+    return min(total, key=lambda reason: (-total[reason], reason), default=None)
 
 
 def rate(count: float | None, seconds: float | None) -> float | None:

@@ -12,11 +12,13 @@ import pyarrow as pa
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from goodput.analysis.failure_words import state
+from goodput.analysis.formats import duration, number, per_cent, range_
 from goodput.analysis.latency_plots import latency_plots
 from goodput.analysis.load_plots import load_plots
 from goodput.analysis.result import AnalysisResult
 from goodput.analysis.tables import Row
-from goodput.analysis.words import duration, explain, number, per_cent, range_, unit
+from goodput.analysis.words import explain, unit
 
 TEMPLATE = "report.html.j2"
 ROWS = 400  # of the goodput table; the rest is in tables/goodput
@@ -125,6 +127,7 @@ def _environment() -> Environment:
         "per_cent": per_cent,
         "milliseconds": _milliseconds,
         "breakable": _breakable,
+        "state": state,
     }
     environment.filters.update(filters)
     return environment

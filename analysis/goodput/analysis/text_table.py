@@ -5,10 +5,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
+from goodput.analysis.failure_words import state
+from goodput.analysis.formats import number, per_cent
 from goodput.analysis.goodput_table import goodput_table
 from goodput.analysis.result import AnalysisResult
 from goodput.analysis.tables import Row
-from goodput.analysis.words import explain, headline, number, per_cent
+from goodput.analysis.words import explain, headline
 
 HEADER = ("load", "blocks", "goodput/s", "95 %", "attained", "TTFT p95", "TPOT p95", "tokens/s", "state")
 LEFT = {"engine", "config", "load", "state"}
@@ -38,8 +40,6 @@ def format_table(result: AnalysisResult) -> str:
 def _line(result: AnalysisResult, row: Row) -> tuple[str, ...]:
     ttft = "ttft" if row["arrival"] == "closed" else "scheduled_ttft"
     low, high = row["goodput_low_per_second"], row["goodput_high_per_second"]
-    state = row["load_state"] or "no valid cell"
-    void = f", {row['void_cells']} void" if row["void_cells"] else ""
     names = result.engine_and_flags(row["config"]) if result.many_engines else (result.name(row["config"]),)
     return (
         f"{'*' if row['chosen'] else ' '} {names[0]}",
@@ -52,7 +52,7 @@ def _line(result: AnalysisResult, row: Row) -> tuple[str, ...]:
         _milliseconds(row, f"{ttft}_p95"),
         _milliseconds(row, "tpot_p95"),
         number(row["output_tokens_per_second"]),
-        f"{state}{void}",
+        state(row),
     )
 
 

@@ -6,48 +6,16 @@ import math
 
 from goodput.analysis.compare import Comparison
 from goodput.analysis.decide import Decision, Reason
+from goodput.analysis.failure_words import failed_loads, nothing_completed
+from goodput.analysis.formats import interval, number, per_cent
 from goodput.analysis.result import AnalysisResult
 from goodput.analysis.score import Point
-from goodput.analysis.stats import Interval
 
 
 def unit(result: AnalysisResult) -> str:
     """Of the score."""
     per_gpu = " per GPU" if len({max(config.gpus, 1) for config in result.spec.configs}) > 1 else ""
     return ("good requests/s" if result.spec.objective == "goodput" else "output tokens/s") + per_gpu
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """Three significant digits, without an exponent; a dash for None."""
-    if value is None:
-        return "–"
-    if value == 0:
-        return "0"
-    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:.{min(places, 6)}f}"
-
-
-def per_cent(ratio: float | None, *, signed: bool = False) -> str:
-    """A ratio in per cent; a dash for None."""
-    if ratio is None:
-        return "–"
-    return f"{ratio * 100:{'+' if signed else ''}.1f} %"
-
-
-def duration(seconds: float) -> str:
-    """In the unit that reads best: ``20 ms``, ``1.5 s``."""
-    return f"{seconds * 1000:.6g} ms" if seconds < 1 else f"{seconds:.6g} s"
-
-
-def range_(limits: Interval | None) -> str:
-    """Such as ``1.20 to 1.31``; nothing for no interval or one without width."""
-    return "" if limits is None or limits[0] == limits[1] else f"{number(limits[0])} to {number(limits[1])}"
-
-
-def interval(limits: Interval | None) -> str:
-    """The same in parentheses, with a space before it."""
-    text = range_(limits)
-    return f" ({text})" if text else ""
 
 
 def headline(result: AnalysisResult) -> str:
@@ -77,6 +45,8 @@ def explain(result: AnalysisResult) -> str:
     if left_out and decision.leader is not None:
         unmeasured = sum(not each.points for each in left_out)
         sentences.append(f"Not compared: {len(left_out) - unmeasured} infeasible, {unmeasured} without a valid cell.")
+    if (failed := failed_loads(result)) is not None:
+        sentences.append(failed)
     return " ".join(sentences)
 
 
@@ -127,6 +97,8 @@ def _no_load(result: AnalysisResult) -> str:
     missed = nearest_miss(result.decision)
     if missed is None:
         return "No config has a valid cell at a load point that keeps the SLO for every shape."
+    if (reason := nothing_completed(result)) is not None:
+        return f"No request of any config completed, most often: {reason}."
     config, point = missed
     state = ", saturated" if point.saturated else ""
     return (

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from goodput.analysis.metrics import most_frequent
 from goodput.analysis.schema.cell import Asked, Client, Counts
 from goodput.analysis.schema.server import ServerColumns
 from goodput.runner import names
@@ -67,7 +68,7 @@ def verdict(facts: Facts) -> tuple[str, str] | None:
 
 
 def warnings(counts: Counts | None, server: ServerColumns | None, asked: Asked | None = None) -> tuple[str, ...]:
-    """Differences that void nothing: no server columns, or client and server count different requests.
+    """What voids nothing: no server columns, client and server count different requests, no request completed.
 
     Args:
         counts: of the window; None where nothing was measured.
@@ -86,6 +87,9 @@ def warnings(counts: Counts | None, server: ServerColumns | None, asked: Asked |
         found.append(f"CountsDiffer: the server counts {reasons or 'no requests'}, the client {seen}")
     if counts is not None and counts.attempted == 0:
         found.append("no request was planned inside the window")
+    elif counts is not None and counts.completed == 0:
+        reason = most_frequent([counts.reasons])
+        found.append(f"NothingCompleted: none of {counts.attempted} requests completed, most often: {reason}")
     return (*found, *_unlike_planned(server, asked or Asked()))
 
 

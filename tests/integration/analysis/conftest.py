@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,7 @@ class Model:
     tpot: float = 0.01
     capacity: float = 1e9
     spread: float = 0.1
+    refused: float = 0.0  # share of the requests
 
 
 @dataclass
@@ -182,9 +184,7 @@ class SweepBuilder:
                 schedule_sha256="ab" * 32,
                 prompts_sha256="cd" * 32,
             ),
-            "counts": Counts(
-                attempted=inside, completed=outcomes.count("completed"), failed=0, incomplete=0, not_sent=0
-            ),
+            "counts": _counts(table),
             "delivered_requests": inside,
             "delivered_output_tokens": inside * load.output_tokens,
             "delivered_total_tokens": inside * (load.output_tokens + load.prompt_tokens),
@@ -238,7 +238,7 @@ def requests(load: Load, block: str, model: Model, window: float = WINDOW) -> pa
     assert load.output_tokens is not None
     last = first + tpot * (load.output_tokens - 1)
     n = len(planned)
-    columns = {
+    columns: dict[str, Any] = {
         "request": np.arange(n),
         "planned_s": planned,
         "sent_s": planned + 0.001,
@@ -257,7 +257,25 @@ def requests(load: Load, block: str, model: Model, window: float = WINDOW) -> pa
         "stamp_source": ["kernel"] * n,
         "coalesced_reads": np.zeros(n, dtype=np.int64),
     }
+    for index in np.flatnonzero(np.arange(n) % 10 < 10 * model.refused):
+        columns["outcome"][index], columns["reason"][index] = "failed", "Http400"
+        for name in ("first_s", "last_s", "itl_max_s"):
+            columns[name][index] = np.nan
     return pa.table(columns, schema=REQUESTS)
+
+
+def _counts(table: pa.Table) -> Counts:
+    inside = table.filter(table["in_window"])
+    reasons = Counter(reason for reason in inside["reason"].to_pylist() if reason is not None)
+    failed = sum(reasons.values())
+    return Counts(
+        attempted=len(inside),
+        completed=len(inside) - failed,
+        failed=failed,
+        incomplete=0,
+        not_sent=0,
+        reasons=dict(reasons),
+    )
 
 
 def _parquet(table: pa.Table) -> bytes:

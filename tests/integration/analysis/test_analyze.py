@@ -9,8 +9,10 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from tests.integration.analysis.conftest import Model
 
 from goodput.analysis.analyze import changed_slo, run_analysis
+from goodput.analysis.answer import answer
 from goodput.analysis.columns import FIXED
 from goodput.analysis.schema.planned import Slo
 from goodput.analysis.schema.provenance import DatasetFacts, Provenance
@@ -246,6 +248,41 @@ def test_nothing_measured_yet_is_a_report_too(sweep: Builder, store: Store) -> N
     assert yaml.safe_load(fetched(store, "best.yaml"))["best"] is None
     assert "no valid cell" in format_table(result)
     assert {cell["state"] for cell in table(store, "cells")} == {"not_run"}
+
+
+@pytest.mark.parametrize("arrival", ["poisson", "closed"])
+def test_cells_without_a_completed_request_do_not_look_healthy_anywhere(
+    sweep: Builder, store: Store, arrival: str
+) -> None:
+    sweep.arrival = arrival
+    sweep.fill(lambda *_: Model(refused=1))
+    result = run_analysis(store, sweep.states())
+    assert {row["failure_reason"] for name in ("goodput", "cells") for row in table(store, name)} == {"Http400"}
+    assert {row["load_state"] for name in ("goodput", "cells") for row in table(store, name)} == {"not_judged"}
+    told = "No request of any config completed, most often: Http400."
+    assert (result.decision.verdict, answer(result).message) == ("infeasible", told)
+    text = format_table(result)
+    assert text.count("no request completed: Http400") == 6
+    assert text.endswith(f"\n{told}")
+    report = fetched(store, "report.html").decode()
+    assert report.count("no request completed: Http400") == 6
+    assert told in report
+    assert "stable" not in text + report
+
+
+def test_what_dominates_is_named_and_what_is_rare_is_not(sweep: Builder, store: Store) -> None:
+    shares = dict(zip((512, 2048, 8192), (0.0, 0.2, 1.0), strict=True))
+    sweep.fill(lambda config, *_: Model(refused=shares[int(config.flags["max_num_batched_tokens"])]))
+    result = run_analysis(store, sweep.states())
+    states = format_table(result).splitlines()[4:10]
+    assert [state.endswith(" stable") for state in states] == [True, True, False, False, False, False]
+    assert all("stable, " in state and state.endswith(" % not completed: Http400") for state in states[2:4])
+    assert all(state.endswith("  no request completed: Http400") for state in states[4:])
+    assert result.decision.best == sweep.configs[0].id
+    assert (
+        "Most requests of 2 of 6 pairs of config and load did not complete, most often: Http400."
+        in answer(result).message
+    )
 
 
 def test_the_terminal_table_names_leader_verdict_and_evidence(sweep: Builder, store: Store, toy: Toy) -> None:

@@ -11,6 +11,7 @@ from goodput.analysis.answer import MESSAGE_BYTES, answer, fit
 from goodput.analysis.best import best_yaml, vllm_flags
 from goodput.analysis.configs_table import configs_table
 from goodput.analysis.decide import Reason, decide, doubted
+from goodput.analysis.formats import number
 from goodput.analysis.goodput_table import goodput_table
 from goodput.analysis.planned import PlannedCell
 from goodput.analysis.report import report_html
@@ -19,7 +20,7 @@ from goodput.analysis.schema.answer import AnalysisAnswer, TopRow
 from goodput.analysis.schema.planned import CellKey, Config, Load, Slo
 from goodput.analysis.schema.sweep import SpecDocument, StatesDocument, TrialState
 from goodput.analysis.score import BlockValue, Contender, Points, Question
-from goodput.analysis.words import explain, headline, number
+from goodput.analysis.words import explain, headline
 
 EVIL = "<script>alert(1)</script>&\"'$x$"
 

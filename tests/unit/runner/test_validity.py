@@ -140,6 +140,12 @@ def test_a_histogram_that_lost_values_is_a_reset() -> None:
     assert verdict(replace(CLEAN, opening=before, closing=after)) == ("CounterReset", "ttft histogram went from 4 to 3")
 
 
+def test_a_cell_without_a_completed_request_is_a_warning_that_names_the_reason() -> None:
+    none = Counts(attempted=9, completed=0, failed=9, incomplete=0, not_sent=0, reasons={"Http400": 7, "Timeout": 2})
+    assert warnings(none, None) == ("NothingCompleted: none of 9 requests completed, most often: Http400",)
+    assert warnings(none.model_copy(update={"completed": 1}), None) == ()
+
+
 def test_a_metrics_gap_is_a_warning() -> None:
     (warning,) = warnings(None, ServerColumns(complete=False, reason="MetricsGap: no samples for 2.0 s of the window"))
     assert warning == "MetricsGap: no samples for 2.0 s of the window"

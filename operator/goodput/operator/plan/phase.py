@@ -8,7 +8,7 @@ from typing import Literal
 
 from goodput.operator import reasons
 from goodput.operator.observed import Failure, Trial
-from goodput.operator.plan.analyses import final_state
+from goodput.operator.plan.analyses import final_state, latest_answer
 from goodput.operator.plan.attempts import holds_slot, over
 from goodput.operator.plan.cells import Tally
 from goodput.operator.plan.view import View
@@ -115,6 +115,12 @@ def _progress(live: list[Trial]) -> str:
     return f"{len(live)} of the trials running" if live else "the next server is about to start"
 
 
+def _infeasible(view: View) -> str:
+    """That no config can be recommended, where it is so: all cells were measured, and that is no success of theirs."""
+    answer = latest_answer(view)
+    return f"; infeasible: {answer.message}" if answer is not None and answer.verdict == "infeasible" else ""
+
+
 def _at_the_end(view: View, cells: Tally, *, analysed: bool) -> Standing:  # noqa: PLR0911 - one return per case
     error = last_error(view)
     if view.policy.cancel:
@@ -128,7 +134,7 @@ def _at_the_end(view: View, cells: Tally, *, analysed: bool) -> Standing:  # noq
         return Standing("PartiallyFailed", "AnalysisFailed", reasons.text("AnalysisFailed"))
     missing = cells.void + cells.failed + cells.not_run
     if missing == 0:
-        return Standing("Succeeded", "AllMeasured", reasons.text("AllMeasured"))
+        return Standing("Succeeded", "AllMeasured", reasons.text("AllMeasured") + _infeasible(view))
     if cells.not_run and view.stop is not None:
         return Standing("PartiallyFailed", view.stop.reason, f"{missing} cells have no result: {view.stop.message}")
     text = f": {error.reason}: {error.message}" if error else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from goodput.analysis.metrics import most_frequent
 from goodput.analysis.schema.cell import CellDocument
 from goodput.analysis.schema.planned import Config, Load
 from goodput.operator.observed import Failure
@@ -138,7 +139,6 @@ def rows(forecast: SweepForecast) -> Sequence[tuple[str, ...]]:
         for cell in one.cells:
             summary, document = cell.summary, cell.document
             ttft, tpot = ({}, {}) if summary is None else (summary.ttft, summary.tpot)
-            state = document.load_state if document.outcome == "valid" else f"void: {document.reason}"
             goodput, attained = (None, None) if summary is None else (summary.goodput, summary.attainment)
             lines.append(
                 (
@@ -148,10 +148,19 @@ def rows(forecast: SweepForecast) -> Sequence[tuple[str, ...]]:
                     "–" if attained is None else f"{attained:.1%}",
                     _milliseconds(ttft),
                     _milliseconds(tpot),
-                    state,
+                    _state(document),
                 )
             )
     return lines
+
+
+def _state(document: CellDocument) -> str:
+    if document.outcome != "valid":
+        return f"void: {document.reason}"
+    counts = document.counts
+    if counts is not None and counts.attempted and not counts.completed:
+        return f"no request completed: {most_frequent([counts.reasons])}"
+    return document.load_state
 
 
 def _milliseconds(quantiles: Quantiles) -> str:

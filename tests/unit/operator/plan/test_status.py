@@ -95,6 +95,15 @@ def test_the_leader_is_in_the_status(answered: Any) -> None:
     assert "estimate" not in status
 
 
+def test_a_sweep_without_a_feasible_config_says_so_where_it_says_succeeded(answered: Any) -> None:
+    told = "No request of any config completed, most often: Http400."
+    answer = AnalysisAnswer(generation=1, verdict="infeasible", reason="NoLoadQualifies", message=told)
+    answered.analyses[1] = Analysis("succeeded", answered.now, None, answer=answer)
+    assert answered.plan().status["phase"] == "Succeeded"
+    complete = answered.condition("Complete")
+    assert complete["message"] == f"every planned cell was measured or pruned; infeasible: {told}"
+
+
 def test_the_status_fits_the_schema_of_the_crd(answered: Any) -> None:
     SweepStatus.model_validate_json(_json(answered.plan().status))
     answered.analyses.clear()
