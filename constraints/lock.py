@@ -1,11 +1,14 @@
 """Write the pinned, hashed requirement files beside this script.
 
     python constraints/lock.py           derive operator.txt, runner.txt, ... from dev.txt
-    python constraints/lock.py --resolve  resolve dev.txt and build.txt anew first (needs pip-tools)
+    python constraints/lock.py --resolve  resolve dev.txt, build.txt and transformers.txt anew first (needs uv)
 
 dev.txt is resolved once for all extras, so every image holds the same versions; the other files are the part
 of it that one extra needs. The files hold names, versions and hashes, no addresses.
 Deriving reads the metadata of the environment it runs in: run it in the project's own.
+
+transformers.txt is what dev.txt has none of: torch with its CUDA libraries, as PyPI has it for Linux on x86-64, and
+transformers; where dev.txt has a package, its version, else that beside which vLLM is tested (peers/vllm.txt).
 """
 
 from __future__ import annotations
@@ -26,10 +29,19 @@ BUILD = ("hatchling==1.33.0", "editables==0.5")
 
 
 def resolve(target: Path, *arguments: str) -> None:
-    """Run pip-compile and keep nothing but pins and hashes."""
+    """Resolve and keep nothing but pins and hashes."""
     options = ["--generate-hashes", "--no-emit-index-url", "--no-emit-find-links", "--no-header", "--strip-extras"]
-    subprocess.run(["pip-compile", "-q", *options, "-o", str(target), *arguments], check=True)
+    subprocess.run(["uv", "pip", "compile", "-q", *options, "-o", str(target), *arguments], check=True)
     target.write_text("".join(pins(target).values()))
+
+
+def resolve_transformers() -> None:
+    """The baseline's environment, on versions that are pinned already as far as they are."""
+    known = pins(HERE / "peers" / "vllm.txt") | pins(HERE / "dev.txt")
+    versions = HERE / "versions.in"
+    versions.write_text("".join(f"{lines.split()[0]}\n" for lines in known.values()))
+    resolve(HERE / "transformers.txt", "--extra", "transformers", "--constraint", str(versions), str(PROJECT))
+    versions.unlink()
 
 
 def pins(path: Path) -> dict[str, str]:
@@ -70,6 +82,7 @@ def main() -> None:
         (HERE / "build.in").write_text("\n".join(BUILD) + "\n")
         resolve(HERE / "build.txt", str(HERE / "build.in"))
         (HERE / "build.in").unlink()
+        resolve_transformers()
     locked = pins(HERE / "dev.txt")
     for extra in EXTRAS:
         names = sorted(closure([f"goodput[{extra}]"]))
