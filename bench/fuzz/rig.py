@@ -173,7 +173,7 @@ def parse_slowly(records: Sequence[Record]) -> tuple[Parsed, bytes]:
         parser, sse = ResponseParser(ASKED), _CountingSse()
     finally:
         events.LESSONS = lessons
-    parser._sse = sse  # noqa: SLF001 (to see what comes out of the framing)
+    parser._framing._sse = sse  # noqa: SLF001 (to see what comes out of the framing)
     return _parse(parser, records), b"".join(sse.fed)
 
 

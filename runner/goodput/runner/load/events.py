@@ -64,6 +64,11 @@ class StreamState:
         self.events = 0
         self.text: list[str] = []
 
+    @property
+    def complete(self) -> bool:
+        """It came to its end: a finish reason and ``[DONE]``."""
+        return self.done and self.finish is not None
+
     def take(self, data: bytes, name: bytes) -> tuple[int, bool]:
         """Take one event. Returns the rise of ``completion_tokens`` and whether it has text."""
         if self._template is not None and not name:

@@ -85,7 +85,7 @@ def test_an_undamaged_answer_like_these_is_a_success() -> None:
 )
 def test_the_check_finds_what_is_broken_on_purpose(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if fault == "abort is taken for an end":
-        monkeypatch.setattr("goodput.runner.load.parse.GOOD_FINISHES", {"length", "stop", "abort"})
+        monkeypatch.setattr("goodput.runner.load.verdict.GOOD_FINISHES", {"length", "stop", "abort"})
     elif fault == "errors are overlooked":
         monkeypatch.setattr("goodput.runner.load.events._is_error", lambda _: False)
     else:
