@@ -1,4 +1,4 @@
-"""One cell against the server: reset, idle, snapshot, load with scraping, idle, snapshot.
+"""One cell against the server: prompts, reset, idle, snapshot, load with scraping, idle, snapshot.
 
 Everything it learns goes into the cell's spool as it happens; `conclude` makes the records from there.
 """
@@ -94,24 +94,19 @@ def measure(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> tuple[CellRe
     cell.begin(time.time())
     bench.board.update(step="resetting", load=planned.load.id)
     try:
+        run = _prepared(bench, planned, cell)
         opening = _ready(bench)
         cell.open(opening)
-    except RunnerError as error:
-        cell.close(Closing(reason=error.reason, message=str(error)))
-        return None, None if isinstance(error, NotIdleError | CacheNotResetError) else error
-    try:
-        run = _load(bench, planned, cell)
+        _load(bench, planned, cell, run)
         closing, fatal = _close(bench, told=opening.snapshot.known)
         cell.close(closing)
         return run.collect(), fatal
-    except LoadError as error:
-        _log.exception("the load client failed")
+    except RunnerError as error:
+        if isinstance(error, LoadError):
+            _log.exception("the load client failed")
         if cell.closing is None:
             cell.close(Closing(reason=error.reason, message=str(error)))
-        return None, None
-    except RunnerError as error:  # the server does not answer while prompts are made
-        cell.close(Closing(reason=error.reason, message=str(error)))
-        return None, error
+        return None, None if isinstance(error, LoadError | NotIdleError | CacheNotResetError) else error
 
 
 def _ready(bench: Bench) -> Opening:
@@ -131,8 +126,8 @@ def _fresh_cache(bench: Bench) -> tuple[PrefixReset | None, tuple[str, ...]]:
     return (None, (NO_CACHE,)) if bench.plan.config.kind == "transformers" else bench.resetter.reset()
 
 
-def _load(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> LoadRun:
-    """Run the load to its end, or cut it short where nothing can come of it."""
+def _prepared(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> LoadRun:
+    """The load with all its requests written. The server counts the tokens of texts, before it is looked at."""
     work = bench.workloads.of(planned)
     run = LoadRun(
         planned,
@@ -145,6 +140,12 @@ def _load(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> LoadRun:
         ceiling=bench.ceiling,
         follow=bench.follow,
     )
+    run.prepare()
+    return run
+
+
+def _load(bench: Bench, planned: PlannedLoad, cell: CellSpool, run: LoadRun) -> None:
+    """Run the load to its end, or cut it short where nothing can come of it."""
     scraped = bench.server.sibling(timeout_seconds=2.0)
     gpu = _Gpu(bench.plan.server.gpu_metrics_url, cell.gpu)
     scraper = Scraper(lambda: read(scraped.metrics, whole=False), cell.samples)
@@ -162,7 +163,6 @@ def _load(bench: Bench, planned: PlannedLoad, cell: CellSpool) -> LoadRun:
         scraper.stop()
         gpu.stop()
         scraped.close()
-    return run
 
 
 class _Gpu:

@@ -21,6 +21,7 @@ class Proxy:
         slow_when: `/metrics` takes ``slow_seconds`` for such a page.
         refuse_reset: the prefix cache is never reset.
         lie_about_resets: it says that the prefix cache was reset, and it was not.
+        asked: paths of the requests so far, in their order.
         slow_resets: so many times more the server is too busy to answer to a reset for ``slow_seconds``.
     """
 
@@ -32,6 +33,7 @@ class Proxy:
         self.refuse_reset = False
         self.lie_about_resets = False
         self.slow_resets = 0
+        self.asked: list[str] = []
         self.url = ""
         self._target = url
         self._loop = asyncio.new_event_loop()
@@ -67,6 +69,7 @@ class Proxy:
             await asyncio.gather(*late, return_exceptions=True)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(request.path)
         if self.refuse_reset and request.path == "/reset_prefix_cache":
             return web.json_response({"success": False})
         if self.lie_about_resets and request.path == "/reset_prefix_cache":

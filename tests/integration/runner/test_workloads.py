@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests.integration.runner.proxy import Proxy
 
 from goodput.analysis.schema.planned import Load
 from goodput.runner.contract import DatasetTarget, TrialPlan
@@ -92,6 +93,22 @@ def test_json_lines_are_sent_and_a_short_file_says_so(
         assert cell.asked.repeated_requests
         assert any(warning.startswith("RowsRepeated: ") for warning in cell.warnings)
     assert sum(cell.asked.left_out_rows or 0 for cell in cells) == 1
+
+
+def test_texts_are_tokenized_before_the_opening_snapshot(
+    engine: Engine, run: Run, planned: Planned, results: Results, tmp_path: Path
+) -> None:
+    """Between the reset of the prefix cache, which comes before the snapshot, and the load, nothing is asked."""
+    rows = [{"prompt": text(n, 20 + n), "output_tokens": 2} for n in range(60)]
+    target = write_jsonl(tmp_path / "requests.jsonl", rows)
+    loads = [load(dataset="jsonl", dataset_uri="file://x", concurrency=n) for n in (1, 2)]
+    with Proxy(engine.url) as proxy:
+        plan = planned(proxy.url, results.uri, loads, dataset=target, warmup_max_seconds=0.3)
+        assert run(plan).end().done
+    assert proxy.asked.count("/tokenize") > len(rows) / 2
+    _, *resets = "\n".join(proxy.asked).split("/reset_prefix_cache")
+    assert len(resets) >= 2, "one for each cell at least"
+    assert all("/tokenize" not in each.partition("/v1/completions")[0] for each in resets)
 
 
 def test_sharegpt_is_sent_as_chats_of_the_counted_length(

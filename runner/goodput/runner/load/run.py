@@ -107,21 +107,22 @@ class LoadRun:
         self._ceiling = ceiling
         self._count_tokens = count_tokens
         self._schedule: Schedule | None = None
+        self._prepared: Prepared | None = None
         self._workers: list[Worker] = []
         self._follow = core_to_spare(self._processes) if follow is None else follow
         self._follower: FollowerProcess | None = None
         self._live: Live | None = None
         self._start_ns = 0
 
-    def start(self) -> None:
-        """Prepare everything, start the workers; returns when the cell's clock runs.
+    def prepare(self) -> None:
+        """Draw the schedule and write all requests; the server may be asked for the tokens of texts.
 
         Raises:
-            LoadError: prompts cannot be made, a trace is too short, or a worker does not start.
+            LoadError: prompts cannot be made, or a trace is too short.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         self._schedule = draw(self._plan, self._replayed) if self._plan.load.open_loop else None
-        prepared = write_requests(
+        self._prepared = write_requests(
             self._plan,
             self._schedule,
             self._prompts,
@@ -132,10 +133,20 @@ class LoadRun:
         )
         if self._schedule is not None:
             (self._folder / PLANNED).write_bytes(self._schedule.planned_ns.astype("<i8").tobytes())
-        self._job(prepared).write(self._folder)
+
+    def start(self) -> None:
+        """Start the workers, after `prepare` where that was not called; returns when the cell's clock runs.
+
+        Raises:
+            LoadError: as `prepare`, or a worker does not start.
+        """
+        if self._prepared is None:
+            self.prepare()
+        assert self._prepared is not None
+        self._job(self._prepared).write(self._folder)
         self._live = Live(self._folder, self._processes, create=True)
         try:
-            self._start_workers(prepared)
+            self._start_workers(self._prepared)
         except BaseException:
             for worker in self._workers:
                 worker.kill()
