@@ -81,6 +81,8 @@ def simulate(file: Path, out: str | None, profile: str | None) -> None:
         _refuse(file, error)
     except StoreError as error:
         raise click.ClickException(f"{error}; --out takes a folder") from error
+    except LocalError as error:
+        raise click.ClickException(str(error)) from error
     sys.exit(code)
 
 

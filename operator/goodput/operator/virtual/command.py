@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from goodput.analysis.store import SCHEMES, open_store
 from goodput.analysis.text_table import aligned
 from goodput.operator.local import report
 from goodput.operator.local.console import SYNTHETIC, span
 from goodput.operator.local.driver import Ending
+from goodput.operator.local.lock import locked_folder
 from goodput.operator.observed import Observed
 from goodput.operator.plan import Plan
 from goodput.operator.spec.errors import Problem, SpecError
@@ -60,6 +63,7 @@ def simulate(file: Path, *, out: str | None, profile: str | None, say: Say) -> i
     Raises:
         SpecError: it is refused, or cannot be simulated.
         StoreError: the store refuses.
+        BusyError: another simulation writes to the same folder.
     """
     sweep, made = prepare(file, profile)
     shown = _placed(sweep, out)
@@ -69,10 +73,11 @@ def simulate(file: Path, *, out: str | None, profile: str | None, say: Say) -> i
     results = shown.spec.results
     store = open_store(shown.results_uri, endpoint=results.endpoint, region=results.region)
     world = VirtualWorld(sweep, made, Results(store))
-    ending = driver.run(world, _Progress(sweep, say))
-    status: Mapping[str, Any] = ending.status
-    if status["counts"]["measured"]:
-        say(report.final_text(shown, status))
+    with _alone(shown.results_uri):
+        ending = driver.run(world, _Progress(sweep, say))
+        status: Mapping[str, Any] = ending.status
+        if status["counts"]["measured"]:
+            say(report.final_text(shown, status))
     why = Ending(status, interrupted=False).why
     say(
         f"{SYNTHETIC} {status['phase']}: {why}; {span(world.now - BEGIN_SECONDS)} of virtual time in "
@@ -101,6 +106,12 @@ def estimate(file: Path, *, profile: str | None) -> str:
     lines += ["", *aligned([HEADER, *rows(found)])]
     lines += [f"warning: {text}" for text in warnings(found)]
     return "\n".join(lines)
+
+
+def _alone(uri: str) -> AbstractContextManager[None]:
+    """One simulation at a time empties and fills a folder; in an object store nobody looks."""
+    parts = urlsplit(uri)
+    return locked_folder(Path(parts.netloc + parts.path)) if parts.scheme == "file" else nullcontext()
 
 
 class _Progress:

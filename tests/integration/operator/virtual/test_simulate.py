@@ -16,6 +16,7 @@ from goodput.analysis.analyze import judge_sweep
 from goodput.analysis.read import read_states
 from goodput.analysis.store import open_store
 from goodput.operator.cli import main
+from goodput.operator.local.lock import locked_folder
 from goodput.operator.spec.errors import SpecError
 from goodput.operator.spec.planview import load_file
 from goodput.operator.virtual.command import prepare, simulate
@@ -48,6 +49,19 @@ def test_two_runs_write_the_same_bytes_and_a_second_one_over_the_first_too(write
     assert {f"tables/{table}.{kind}" for table in ("goodput", "configs", "cells") for kind in ("csv", "parquet")} <= {
         *first
     }
+
+
+def test_a_second_run_into_the_same_folder_at_the_same_time_is_refused(write: Write, tmp_path: Path) -> None:
+    file, out = write(), tmp_path / "out"
+    _, _, folder = simulated(file, out)
+    before = hashes(folder)
+    with locked_folder(folder):
+        done = CliRunner().invoke(main, ["simulate", str(file), "--out", str(out)])
+        assert done.exit_code == 1
+        assert f"another process writes to {folder} now; wait for its end, or name another folder" in done.output
+        assert simulated(file, tmp_path / "elsewhere")[0] == 0
+    assert hashes(folder) == before, "the first run's files are left alone"
+    assert simulated(file, out)[0] == 0
 
 
 def test_a_smaller_run_leaves_nothing_of_a_larger_one(write: Write, tmp_path: Path) -> None:
