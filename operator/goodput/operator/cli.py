@@ -13,12 +13,12 @@ from rich.console import Console
 
 from goodput.analysis.errors import AnalysisError
 from goodput.analysis.store import StoreError, open_store
+from goodput.operator import places
 from goodput.operator.local import driver, report
 from goodput.operator.local.console import SYNTHETIC, Bar, Lines, Teller
 from goodput.operator.local.driver import Ending
 from goodput.operator.local.errors import LocalError
 from goodput.operator.local.layout import Layout
-from goodput.operator.local.refusals import local_problems
 from goodput.operator.spec.errors import SpecError
 from goodput.operator.spec.planview import load_file, read_document, render_plan, with_absolute_files
 from goodput.operator.spec.resolve import resolve
@@ -93,10 +93,18 @@ def simulate(file: Path, out: str | None, profile: str | None) -> None:
 )
 @_profile
 def plan(file: Path, *, estimate: bool, profile: str | None) -> None:
-    """Show what would be done: configs, loads, cells, the estimate, every server's command. Starts nothing."""
+    """Show what would be done: configs, loads, cells, the estimate, every server's command. Starts nothing.
+
+    What only one machine, or only a cluster, refuses is a note, unless the sweep can run nowhere else.
+    """
     if profile is not None and not estimate:
         raise click.UsageError("--profile belongs to --estimate")
-    click.echo(render_plan(_accepted(file, None)), nl=False)
+    try:
+        sweep = load_file(file)
+        notes = tuple(places.notes(read_document(file), sweep))
+    except SpecError as error:
+        _refuse(file, error)
+    click.echo(render_plan(sweep, notes), nl=False)
     if not estimate:
         return
     from goodput.operator.virtual.command import estimate as simulated  # noqa: PLC0415  # engines, wanted here alone
@@ -173,13 +181,9 @@ def _resolved(file: Path, results: str | None) -> Sweep:
         sweep = load_file(file)
     else:
         sweep = with_absolute_files(resolve(_with_results(read_document(file), results)), Path.cwd())
-    problems = tuple(local_problems(sweep))
-    if sweep.evidence == "synthetic":
-        from goodput.operator.virtual.engines import profile_problems  # noqa: PLC0415  # engines, wanted here alone
-
-        problems += tuple(profile_problems(sweep))
-    if problems:
-        raise SpecError(problems)
+    everywhere, here = places.problems(sweep)
+    if everywhere or here:
+        raise SpecError((*everywhere, *here))
     return sweep
 
 

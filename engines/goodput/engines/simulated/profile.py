@@ -166,13 +166,18 @@ def profile_names() -> list[str]:
     return sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml"))
 
 
+def is_path(name_or_path: str) -> bool:
+    """Whether a profile is named by its file."""
+    return "/" in name_or_path or name_or_path.endswith((".yaml", ".yml"))
+
+
 def load_profile(name_or_path: str) -> Profile:
     """Reads a profile by the name of a shipped one, or from a file where the argument is a path.
 
     Raises:
         ProfileError: unknown name, unreadable file, or content that is no profile.
     """
-    if "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
+    if is_path(name_or_path):
         source: Traversable = Path(name_or_path)
         where = name_or_path
     else:

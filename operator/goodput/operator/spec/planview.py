@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,9 +84,9 @@ def _absolute(uri: str, folder: Path) -> str:
     return f"{_FILE}{path.resolve()}"
 
 
-def render_plan(sweep: Sweep) -> str:
-    """The plan as plain text: size and estimate, configs with their exact command, loads, every cell."""
-    sections = (_summary(sweep), _configs(sweep), _loads(sweep), _cells(sweep))
+def render_plan(sweep: Sweep, notes: Sequence[str] = ()) -> str:
+    """The plan as plain text: size and estimate, notes, configs with their exact command, loads, every cell."""
+    sections = ((*_summary(sweep), *(f"note: {note}" for note in notes)), _configs(sweep), _loads(sweep), _cells(sweep))
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
 
 
@@ -97,7 +97,9 @@ def _summary(sweep: Sweep) -> Iterator[str]:
     hours = f", {sweep.estimate_gpu_hours:.2g} GPU hours" if sweep.estimate_gpu_hours else ""
     primes = f" after {len(sweep.primes)} that fill the compile cache" if sweep.primes else ""
     sentinel = f" + {len(sweep.sentinels)} sentinel starts" if sweep.sentinel else ""
-    yield f"sweep {sweep.name} ({sweep.evidence}), results in {sweep.spec.results.uri}/sweep={sweep.folder}"
+    store = not sweep.spec.results.uri.startswith(_FILE)
+    cluster = f"; in a cluster in sweep=<namespace>.{sweep.name}.<uid>" if store else ""
+    yield f"sweep {sweep.name} ({sweep.evidence}), results in {sweep.results_uri}{cluster}"
     yield (
         f"{len(sweep.configs)} configs x {len(sweep.loads)} loads x {blocks} blocks{sentinel} "
         f"= {sweep.planned_cells} cells in {servers} {starts}{primes}"

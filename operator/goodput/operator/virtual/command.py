@@ -43,8 +43,6 @@ def prepare(file: Path, profile: str | None) -> tuple[Sweep, Simulator]:
         SpecError: with all problems that were found.
     """
     given = resolve(read_document(file))
-    if given.spec.suspend:
-        raise SpecError((Problem("spec.suspend", True, "a suspended sweep does nothing", "write false"),))
     placed = with_absolute_files(given, Path.cwd()).spec
     sweep = replace(given, spec=placed.model_copy(update={"results": given.spec.results}))
     made = simulator(sweep, profile)
@@ -66,6 +64,8 @@ def simulate(file: Path, *, out: str | None, profile: str | None, say: Say) -> i
         BusyError: another simulation writes to the same folder.
     """
     sweep, made = prepare(file, profile)
+    if sweep.spec.suspend:
+        raise SpecError((Problem("spec.suspend", True, "a suspended sweep does nothing", "write false"),))
     shown = _placed(sweep, out)
     for line in _head(sweep, made):
         say(line)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from goodput.analysis.schema.planned import Config
 from goodput.engines.errors import KvCacheTooSmallError, ProfileError
 from goodput.engines.simulated import arguments
-from goodput.engines.simulated.profile import Profile, load_profile
+from goodput.engines.simulated.profile import Profile, is_path, load_profile
 from goodput.engines.simulated.virtual import VirtualEngine
 from goodput.operator.observed import Failure
 from goodput.operator.spec.compilekey import compile_key
@@ -120,8 +120,8 @@ def simulator(sweep: Sweep, profile: str | None) -> Simulator:
         SpecError: with all that cannot be simulated.
     """
     names = {engine.name: profile or engine.profile or _TEACHING for engine in sweep.spec.engines}
-    problems = (*_kinds(sweep, profile), *_flags(sweep), *(() if profile else profile_problems(sweep)))
-    if problems:
+    everywhere, here = ((), ()) if profile else profile_problems(sweep)
+    if problems := (*_kinds(sweep, profile), *_flags(sweep), *everywhere, *here):
         raise SpecError(problems)
     try:
         profiles = {name: load_profile(asked) for name, asked in names.items()}
@@ -134,16 +134,22 @@ def simulator(sweep: Sweep, profile: str | None) -> Simulator:
     )
 
 
-def profile_problems(sweep: Sweep) -> Iterator[Problem]:
-    """Profiles of simulated engines that cannot be read on this machine, or whose model length is too short."""
+def profile_problems(sweep: Sweep) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    """What is wrong with the profiles of simulated engines: everywhere, and on this machine alone.
+
+    A profile's file may be there in the image of the server. Names and model lengths are the same everywhere.
+    """
     profiles: dict[str, Profile] = {}
+    unknown: list[Problem] = []
+    unread: list[Problem] = []
     for number, engine in enumerate(sweep.spec.engines):
         if engine.kind == "simulated":
             try:
                 profiles[engine.name] = load_profile(engine.profile or _TEACHING)
             except ProfileError as error:
-                yield Problem(f"spec.engines[{number}].profile", engine.profile, str(error), _NAME_ONE)
-    yield from tuple(_lengths(sweep, profiles))[:1]
+                found = unread if is_path(engine.profile or "") else unknown
+                found.append(Problem(f"spec.engines[{number}].profile", engine.profile, str(error), _NAME_ONE))
+    return (*unknown, *tuple(_lengths(sweep, profiles))[:1]), tuple(unread)
 
 
 def _lengths(sweep: Sweep, profiles: Mapping[str, Profile]) -> Iterator[Problem]:
