@@ -34,6 +34,7 @@ VIDUR = "microsoft/vidur@7d47513"
 LONE_DECODE_SECONDS = 7.23e-3
 LONE_CONTEXT = 204 + 32
 MODEL = LLAMA_3_8B
+LLAMA_3, LLAMA_3_1 = "Llama-3-8B", "Llama-3.1-8B"
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,14 @@ def roofline_costs(device: Device, dense: DenseFit, share: Efficiency, like: Ste
 
 
 def profile(name: str, device: Device, costs: StepCosts, max_model_len: int, source: str) -> RooflineProfile:
-    """A shipped profile of the one model that all tables have in common."""
+    """A shipped profile of the one shape that all tables have in common."""
     return RooflineProfile(
         kind="roofline",
         name=name,
         synthetic=True,
         source=source,
         device=device.name,
+        model=LLAMA_3,
         max_model_len=max_model_len,
         memory=device.memory(MODEL),
         step=costs.model_copy(
@@ -132,7 +134,7 @@ def build(folder: Path) -> list[RooflineProfile]:
             32768,
             f"{LLMSERVINGSIM} profiler/perf/{table}/meta-llama/Llama-3.1-8B/bf16 (kernels, vLLM 0.19); host overhead "
             f"{other * 1e3:.2f} ms per step, so that the run of {elsewhere} in bench/examples has its mean TPOT",
-        )
+        ).model_copy(update={"model": LLAMA_3_1})
         for name, device, table, elsewhere, (fit, _, _, _), other in zip(
             ("rtx-4090-llama-3.1-8b", "rtx-pro-6000-llama-3.1-8b"),
             devices,

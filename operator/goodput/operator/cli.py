@@ -104,7 +104,7 @@ def plan(file: Path, *, estimate: bool, profile: str | None) -> None:
         notes = tuple(places.notes(read_document(file), sweep))
     except SpecError as error:
         _refuse(file, error)
-    click.echo(render_plan(sweep, notes), nl=False)
+    click.echo(render_plan(sweep, notes, simulated=estimate), nl=False)
     if not estimate:
         return
     from goodput.operator.virtual.command import estimate as simulated  # noqa: PLC0415  # engines, wanted here alone

@@ -57,6 +57,7 @@ class _Profile(_Data):
     Attributes:
         synthetic: always true: nothing that a profile times was measured on the device it names.
         source: where the coefficients come from.
+        model: whose shapes the coefficients are of; None where there is no such model.
         mean_output_tokens: mean length at which a request without `ignore_eos` ends by itself.
     """
 
@@ -64,6 +65,7 @@ class _Profile(_Data):
     synthetic: Literal[True]
     source: str
     device: str
+    model: str | None = None
     max_model_len: int = Field(ge=2)
     mean_output_tokens: int = Field(default=200, ge=1)
     memory: Memory

@@ -84,13 +84,21 @@ def _absolute(uri: str, folder: Path) -> str:
     return f"{_FILE}{path.resolve()}"
 
 
-def render_plan(sweep: Sweep, notes: Sequence[str] = ()) -> str:
-    """The plan as plain text: size and estimate, notes, configs with their exact command, loads, every cell."""
-    sections = ((*_summary(sweep), *(f"note: {note}" for note in notes)), _configs(sweep), _loads(sweep), _cells(sweep))
+def render_plan(sweep: Sweep, notes: Sequence[str] = (), *, simulated: bool = False) -> str:
+    """The plan as plain text: size and estimate, notes, configs with their exact command, loads, every cell.
+
+    ``simulated``: an estimate by simulation follows, so that this one is left out.
+    """
+    sections = (
+        (*_summary(sweep, simulated=simulated), *(f"note: {note}" for note in notes)),
+        _configs(sweep),
+        _loads(sweep),
+        _cells(sweep),
+    )
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
 
 
-def _summary(sweep: Sweep) -> Iterator[str]:
+def _summary(sweep: Sweep, *, simulated: bool) -> Iterator[str]:
     blocks = len(sweep.blocks)
     starts = "server starts" if any(config.command for config in sweep.configs) else "trials; nothing is started"
     servers = len(sweep.configs) * blocks + len(sweep.sentinels)
@@ -104,7 +112,8 @@ def _summary(sweep: Sweep) -> Iterator[str]:
         f"{len(sweep.configs)} configs x {len(sweep.loads)} loads x {blocks} blocks{sentinel} "
         f"= {sweep.planned_cells} cells in {servers} {starts}{primes}"
     )
-    yield f"estimate: {_span(sweep.estimate_seconds)}{hours} with parallelism {sweep.spec.plan.parallelism}"
+    if not simulated:
+        yield f"estimate: {_span(sweep.estimate_seconds)}{hours} with parallelism {sweep.spec.plan.parallelism}"
     if sweep.output_check:
         yield "output check: every config answers the same prompts at temperature 0, compared with the reference"
     yield from (f"warning: {warning}" for warning in sweep.warnings)

@@ -142,7 +142,10 @@ def _grounds(made: Simulator) -> list[str]:
     """What the numbers rest on."""
     lines = []
     for engine, profile in made.profiles.items():
-        lines.append(f"{engine}: step times of profile {profile.name}: {profile.source}")
+        on = f"{profile.device}, {profile.model}" if profile.model is not None else profile.device
+        lines.append(f"{engine}: step times of profile {profile.name} ({on}): {profile.source}")
+        if (other := made.other_model(engine)) is not None:
+            lines.append(f"WARNING: {engine}: {other}: these numbers are not predictions of this sweep's model")
         ignored = made.unmodelled[engine]
         if ignored:
             lines.append(f"{engine}: predicted as if these flags changed nothing: {', '.join(ignored)}")

@@ -62,7 +62,19 @@ class Simulator:
         """What a config's numbers rest on, for its records."""
         profile, ignored = self.profiles[config.engine], self.unmodelled[config.engine]
         without = f"; flags without a model: {', '.join(ignored)}" if ignored else ""
-        return f"nothing was run; step times of profile {profile.name} ({profile.source}){without}"
+        other = self.other_model(config.engine)
+        warned = f"; {other}" if other else ""
+        return f"nothing was run; step times of profile {profile.name} ({profile.source}){without}{warned}"
+
+    def other_model(self, engine: str) -> str | None:
+        """A warning where the profile is of another model than the sweep's: ``spec.model`` changes no step time."""
+        profile, model = self.profiles[engine], self.sweep.spec.model.name
+        if profile.model is None:
+            real = self.sweep.engines[engine].kind == "vllm"
+            return f"profile {profile.name} is of no model, so not of {model} either" if real else None
+        if _letters(profile.model) in _letters(model):
+            return None
+        return f"profile {profile.name} is of {profile.model} on {profile.device}, not of {model}"
 
     def start(self, config: Config, now_seconds: float) -> VirtualEngine:
         """A server that is ready at that time.
@@ -132,6 +144,11 @@ def simulator(sweep: Sweep, profile: str | None) -> Simulator:
     return Simulator(
         sweep, profiles, names, {engine.name: _unmodelled(sweep, engine.name) for engine in sweep.spec.engines}
     )
+
+
+def _letters(name: str) -> str:
+    """A model's name without what is spelled in several ways: ``meta-llama/Meta-Llama-3-8B`` has ``llama38b``."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def profile_problems(sweep: Sweep) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:

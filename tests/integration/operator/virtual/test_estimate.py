@@ -89,6 +89,37 @@ def test_a_config_that_would_not_start_is_warned_of(write: Write) -> None:
     assert "num_gpu_blocks_override=8 would fail: KvCacheTooSmall: " in told
 
 
+def test_there_is_one_estimate_of_the_time(write: Write) -> None:
+    file = str(write())
+    plain, simulated = (CliRunner().invoke(main, ["plan", file, *more]).output for more in ([], ["--estimate"]))
+    assert (plain.count("\nestimate: "), plain.count("wall time")) == (1, 0)
+    assert (simulated.count("\nestimate: "), simulated.count("wall time")) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "profile", "warned"),
+    [
+        (
+            "Qwen/Qwen2.5-1.5B",
+            "h100-llama-3-8b",
+            "is of Llama-3-8B on NVIDIA H100 80GB HBM3, not of Qwen/Qwen2.5-1.5B:",
+        ),
+        ("meta-llama/Llama-3.1-8B", "h100-llama-3-8b", "is of Llama-3-8B on NVIDIA H100 80GB HBM3, not of meta-llama"),
+        ("meta-llama/Meta-Llama-3-8B-Instruct", "h100-llama-3-8b", None),
+        ("/models/llama_3.1_8b", "rtx-4090-llama-3.1-8b", None),
+        ("Qwen/Qwen2.5-1.5B", "teaching", "is of no model, so not of Qwen/Qwen2.5-1.5B either:"),
+    ],
+)
+def test_a_profile_of_another_model_is_warned_of(write: Write, model: str, profile: str, warned: str | None) -> None:
+    file = write(engines=[GPU], model={"name": model})
+    answer = CliRunner().invoke(main, ["plan", str(file), "--estimate", "--profile", profile])
+    assert answer.exit_code == 0, answer.output
+    assert ("WARNING: gpu: profile" in answer.output) is (warned is not None)
+    assert warned is None or f"WARNING: gpu: profile {profile} {warned}" in answer.output
+    sweep, made = prepare(file, profile)
+    assert (f"profile {profile} is of" in made.describe(sweep.configs[0])) is (warned is not None)
+
+
 def test_real_engines_need_a_profile_and_a_plan_without_an_estimate_takes_none(write: Write) -> None:
     file = str(write(engines=[GPU]))
     refused = CliRunner().invoke(main, ["plan", file, "--estimate"])
