@@ -12,7 +12,7 @@ import click
 from goodput.analysis.analyze import changed_slo, run_analysis, tables_folder
 from goodput.analysis.errors import AnalysisError
 from goodput.analysis.job import read_input, run_job
-from goodput.analysis.store import StoreError, open_store
+from goodput.analysis.store import StoreError, open_store, uri_of
 from goodput.analysis.text_table import format_table
 
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -65,9 +65,12 @@ def job(input_path: Path, logs: Path, message: Path, hold: float) -> None:
 @click.option("--slo-e2e", type=Duration())
 @click.option("--slo-attainment", type=click.FloatRange(0, 1, min_open=True))
 def analyze(uri: str, endpoint: str | None, region: str | None, **limits: float | None) -> None:
-    """Rebuild tables and report of the sweep at URI (a folder named sweep=…) and print the goodput table."""
+    """Rebuild tables and report of the sweep at URI (a folder named sweep=…, s3:// and the like or on this machine).
+
+    Prints the goodput table.
+    """
     try:
-        store = open_store(uri, endpoint=endpoint, region=region)
+        store = open_store(uri_of(uri), endpoint=endpoint, region=region)
         slo = changed_slo(store, **{name.removeprefix("slo_"): value for name, value in limits.items()})
         result = run_analysis(store, slo=slo)
     except (AnalysisError, StoreError, ValueError) as error:

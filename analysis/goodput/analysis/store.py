@@ -109,6 +109,11 @@ class Store:
         return open_store(f"{self.uri}/{folder}", **self._options)
 
 
+def uri_of(place: str) -> str:
+    """A place as command lines take it, as a URI: a URI stays, a folder (``results``, ``/data``) becomes ``file://``."""
+    return place if "://" in place else f"file://{place}"
+
+
 def open_store(
     uri: str, *, endpoint: str | None = None, region: str | None = None, retry_seconds: float | None = None
 ) -> Store:

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from goodput.analysis.errors import AnalysisError
-from goodput.analysis.store import StoreError, open_store
+from goodput.analysis.store import StoreError, open_store, uri_of
 from goodput.operator import places
 from goodput.operator.local import driver, report
 from goodput.operator.local.console import SYNTHETIC, Bar, Lines, Teller
@@ -41,7 +41,7 @@ def main() -> None:
 
 @main.command()
 @_file
-@click.option("--results", help="Where records, tables and the report go, in place of spec.results.uri.")
+@click.option("--results", help="Where results go, a URI or a folder, in place of spec.results.uri.")
 @click.option(
     "--state-dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -138,13 +138,16 @@ def analyze(arguments: tuple[str, ...]) -> None:
 @click.option("--endpoint", help="Of an S3-compatible store.")
 @click.option("--region", help="Of the bucket.")
 def calibrate(uri: str, *, base: str, out: Path, hold_out: float, endpoint: str | None, region: str | None) -> None:
-    """Fit a profile of the simulated engine to the sweep in URI, and test it on cells that the fit did not see."""
+    """Fit a profile of the simulated engine to the sweep in URI, and test it on cells that the fit did not see.
+
+    URI may be a folder on this machine.
+    """
     if not out.parent.is_dir():
         raise click.UsageError(f"--out {out}: there is no folder {out.parent}")
     from goodput.operator.calibration import command  # noqa: PLC0415  # scipy is slow to load
 
     try:
-        store = open_store(uri, endpoint=endpoint, region=region)
+        store = open_store(uri_of(uri), endpoint=endpoint, region=region)
         found = command.run(store, base=base, name=out.stem, hold_out=hold_out)
     except (command.CalibrationError, AnalysisError, StoreError, ValueError) as error:
         raise click.ClickException(str(error)) from error
@@ -180,7 +183,7 @@ def _resolved(file: Path, results: str | None) -> Sweep:
     if results is None:
         sweep = load_file(file)
     else:
-        sweep = with_absolute_files(resolve(_with_results(read_document(file), results)), Path.cwd())
+        sweep = with_absolute_files(resolve(_with_results(read_document(file), uri_of(results))), Path.cwd())
     everywhere, here = places.problems(sweep)
     if everywhere or here:
         raise SpecError((*everywhere, *here))

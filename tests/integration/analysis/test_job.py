@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,8 +93,13 @@ def test_a_broken_input_is_exit_1(sweep: Builder, tmp_path: Path) -> None:
 
 def test_by_hand(sweep: Builder, store: Store, toy: Toy, tmp_path: Path) -> None:
     sweep.fill(toy)
-    done = CliRunner().invoke(main, ["analyze", store.uri, "--slo-ttft", "1s", "--slo-tpot", "100ms"])
+    folder = store.uri.removeprefix("file://")
+    done, *others = (
+        CliRunner().invoke(main, ["analyze", place, "--slo-ttft", "1s", "--slo-tpot", "100ms"])
+        for place in (store.uri, folder, os.path.relpath(folder))
+    )
     assert done.exit_code == 0, done.output
+    assert all(other.exit_code == 0 and "tables/slo=" in other.output for other in others)
     assert "SYNTHETIC" in done.output
     assert "tables/slo=" in done.output
     missing = CliRunner().invoke(main, ["analyze", f"file://{tmp_path}/results"])

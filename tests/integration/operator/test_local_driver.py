@@ -287,8 +287,9 @@ def test_what_one_machine_cannot_do_is_refused(bench: Bench) -> None:
     assert "spec.plan.parallelism: 2" in output
 
 
-def test_results_elsewhere_are_another_sweep_folder(bench: Bench) -> None:
-    code, output = bench.run("run", "sweep.json", "--plain", "--results", "file://./elsewhere")
+@pytest.mark.parametrize("place", ["file://./elsewhere", "elsewhere"])
+def test_results_elsewhere_are_another_sweep_folder(bench: Bench, place: str) -> None:
+    code, output = bench.run("run", "sweep.json", "--plain", "--results", place)
     assert code == 0
     assert f"results: file://{bench.folder}/elsewhere/sweep=local.stubbed." in output
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from goodput.analysis.store import SCHEMES, open_store
+from goodput.analysis.store import SCHEMES, open_store, uri_of
 from goodput.analysis.text_table import aligned
 from goodput.operator.local import report
 from goodput.operator.local.console import SYNTHETIC, span
@@ -158,10 +158,8 @@ def _placed(sweep: Sweep, out: str | None) -> Sweep:
     Raises:
         SpecError: there is no such kind of place.
     """
-    uri = sweep.spec.results.uri if out is None else out
-    if "://" not in uri:
-        uri = f"file://{uri}"
-    elif uri.partition("://")[0] not in SCHEMES:
+    uri = sweep.spec.results.uri if out is None else uri_of(out)
+    if uri.partition("://")[0] not in SCHEMES:
         fix = f"name a folder, or begin it with one of {', '.join(f'{each}://' for each in SCHEMES)}"
         raise SpecError((Problem("--out", uri, "has no known scheme", fix),))
     results = sweep.spec.results.model_copy(update={"uri": uri})
