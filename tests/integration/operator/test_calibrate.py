@@ -65,7 +65,7 @@ def test_the_command_writes_a_profile_that_says_what_it_is(sweep: str, tmp_path:
     text = out.read_text()
     assert text.startswith("# SYNTHETIC")
     profile = yaml.safe_load(text)
-    assert (profile["name"], profile["synthetic"]) == ("mine", True)
+    assert (profile["name"], profile["synthetic"], profile["model"]) == ("mine", True, "teaching-model")
     assert "synthetic cells of sweep virtual.known." in profile["source"]
 
 
@@ -77,6 +77,22 @@ def test_a_base_that_cannot_be_moved_is_refused(sweep: str, tmp_path: Path, base
     assert done.exit_code == 1
     assert complaint in done.output
     assert not (tmp_path / "no.yaml").exists()
+
+
+def test_two_engines_are_not_fitted_together(tmp_path: Path) -> None:
+    second = "{name: other, kind: simulated, profile: instant, args: {max_model_len: 4096, max_num_seqs: 64}}"
+    (tmp_path / "sweep.yaml").write_text(SWEEP.replace("64}}]", f"64}}}}, {second}]"))
+    out = str(tmp_path / "results")
+    assert CliRunner().invoke(main, ["simulate", str(tmp_path / "sweep.yaml"), "--out", out]).exit_code == 0
+    (results,) = (tmp_path / "results").iterdir()
+    words = ["calibrate", str(results), "--base", "teaching", "--out", str(tmp_path / "mine.yaml")]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 1
+    assert (
+        "a profile is of one model on one kind of server, and this sweep has 2 engines (other, simulated)"
+        in done.output
+    )
+    assert not (tmp_path / "mine.yaml").exists()
 
 
 def test_a_folder_that_is_not_there_is_named_before_anything_is_fitted(sweep: str, tmp_path: Path) -> None:

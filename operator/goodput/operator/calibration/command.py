@@ -18,6 +18,7 @@ from goodput.analysis.store import Store
 from goodput.engines.calibration.cells import ObservedCell, Prediction, calibrate, predict
 from goodput.engines.errors import ProfileError
 from goodput.engines.simulated.profile import RooflineProfile, load_profile
+from goodput.operator.calibration.alike import differences
 from goodput.operator.calibration.observe import UnusableCellError, name_of, observe
 
 LATENCIES = ("ttft", "tpot", "e2e")
@@ -54,7 +55,7 @@ def run(store: Store, *, base: str, name: str, hold_out: float) -> Calibration:
     """Fit ``name`` from the sweep in ``store``, starting at the shipped or given profile ``base``.
 
     Raises:
-        CalibrationError: too few usable cells, or a base that cannot be read or has no costs.
+        CalibrationError: too few usable cells, cells of unlike servers, or a base that cannot be read or has no costs.
         AnalysisError, StoreError: the records cannot be read.
     """
     try:
@@ -74,9 +75,11 @@ def run(store: Store, *, base: str, name: str, hold_out: float) -> Calibration:
             return None
 
     found = [one for one in read_results(store, spec, read_index(store), each) if one is not None]
+    if mixed := "; ".join(differences(spec, (document for document, _ in found))):
+        raise CalibrationError(f"a profile is of one model on one kind of server, and this sweep has {mixed}")
     held = held_out(sorted({(document.config.id, document.load.id) for document, _ in found}), hold_out, unusable)
     fitted = [cell for document, cell in found if (document.config.id, document.load.id) not in held]
-    profile = calibrate(fitted, start).model_copy(update={"name": name})
+    profile = calibrate(fitted, start).model_copy(update={"name": name, "model": spec.model})
     predictions = tuple(
         Prediction(cell, predict(cell, profile), (document.config.id, document.load.id) not in held)
         for document, cell in found

@@ -6,6 +6,7 @@ Only what the spec says is judged: where a flag is left to vLLM's default, vLLM 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from goodput.analysis.schema.planned import Config, Load
@@ -28,6 +29,7 @@ def server_problems(spec: SweepSpec, configs: tuple[Config, ...], loads: Sequenc
             *_lengths(config, loads),
             *_gpus(config, engine, place),
             *_baseline(engine, place),
+            *_device(config),
         ):
             if (found.field, found.message) not in seen:
                 seen.add((found.field, found.message))
@@ -135,6 +137,13 @@ def _baseline(engine: EngineSpec, place: int) -> Iterator[Problem]:
         yield Problem(
             field, asked, "GPUs are more than the one that the Transformers baseline uses", "ask for 1, or for 0"
         )
+
+
+def _device(config: Config) -> Iterator[Problem]:
+    """The one flag of the baseline that names hardware."""
+    device = config.flags.get("device", "auto")
+    if config.kind == "transformers" and not re.fullmatch(r"auto|cpu|cuda(:[0-9]+)?", device):
+        yield problem(config, "device", "is no device of the Transformers baseline", "write auto, cpu, cuda or cuda:1")
 
 
 def _gpus(config: Config, engine: EngineSpec, place: int) -> Iterator[Problem]:

@@ -53,6 +53,10 @@ def test_a_budget_for_the_baseline_alone_is_refused_with_the_reason(sweep: Build
     ("args", "message"),
     [
         ({"dtype": "int4"}, "is no dtype of the Transformers baseline; write one of auto, bfloat16"),
+        (
+            {"device": "tpu"},
+            'device: "tpu": is no device of the Transformers baseline; write auto, cpu, cuda or cuda:1',
+        ),
         ({"dtyp": "float32"}, "is no flag of engine baseline; did you mean dtype?"),
         ({"revision": "main"}, "is not for a sweep to set; set spec.model.revision"),
         ({"attention_backend": "x"}, "is no flag of engine baseline; it has attn_implementation"),
@@ -82,6 +86,7 @@ def test_the_command_line(sweep: Build) -> None:
     [
         ({}, 1),
         ({"args": {"device": "cuda"}}, 1),
+        ({"args": {"device": "cuda:1"}}, 1),
         ({"args": {"device": "cpu"}}, 0),
         ({"resources": {"limits": {"nvidia.com/gpu": 0}}}, 0),
     ],
