@@ -82,7 +82,12 @@ class PlanSpec(Part):
         description="exhaustive: all configs in all blocks. race: configs that cannot win drop out.",
     )
     indifference: float = Field(
-        default=0.05, gt=0, lt=1, description="Difference in goodput that does not matter: 0.05 is 5 %."
+        default=0.05,
+        gt=0,
+        lt=1,
+        description="Lead that does not matter: 0.05 is 5 %. A config ties with the leader where the interval of the "
+        "leader's lead over it reaches 0 and ends within this. A lead whose whole interval lies above 0 wins, however "
+        "small it is. A sentinel that moves by more than this is drift.",
     )
     retries: int = Field(
         default=2, ge=0, le=10, description="Further attempts at a trial after failures that may pass."
