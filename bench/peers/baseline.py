@@ -6,6 +6,7 @@ tree's engines in front of that environment's Python; it needs no package that v
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import shlex
@@ -32,4 +33,5 @@ def program_folder() -> Path:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(prog="python -m bench.peers.baseline", description=__doc__).parse_args()
     print(os.pathsep.join(map(str, (program_folder(), bin_folder("vllm")))))
