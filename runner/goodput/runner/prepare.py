@@ -30,7 +30,7 @@ from goodput.runner.status import Board
 from goodput.runner.stop import Stop
 from goodput.runner.tokens import vocabulary
 from goodput.runner.verify import verify
-from goodput.runner.warmup import warm_up
+from goodput.runner.warmup import cap_warnings, warm_up
 from goodput.runner.workload import Workloads
 
 CEILING_SECONDS = 0.25
@@ -151,9 +151,7 @@ def _warm(
     memory = memory.model_copy(update={"warmups": memory.warmups + 1})
     around.spool.remember(memory)
     warmup = warm_up(where, plan, prompts, shapes, around.stop)
-    warnings = memory.warnings
-    if warmup.steady is False:
-        warnings = (*warnings, f"warm-up was not steady after {plan.warmup_max_seconds:g} s")
+    warnings = (*memory.warnings, *cap_warnings(warmup, plan))
     memory = memory.model_copy(update={"warmup": warmup, "warnings": warnings})
     around.spool.remember(memory)
     _log.info("warm-up: %s requests, steady: %s", warmup.requests, warmup.steady)

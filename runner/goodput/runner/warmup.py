@@ -15,7 +15,7 @@ from goodput.runner.load.prompts import BodyWriter, PromptSource, TextSource
 from goodput.runner.load.target import Target
 from goodput.runner.load.tls import client_context
 from goodput.runner.refusals import without_key
-from goodput.runner.steady import steady
+from goodput.runner.steady import BATCH, MIN_BATCHES, steady
 from goodput.runner.stop import Stop
 
 FIRST_SECONDS = 300.0  # beyond the cap, for a first request to end: a server is not warm before
@@ -32,6 +32,16 @@ class Warmup:
     seconds: float | None = None
     requests: int | None = None
     steady: bool | None = None
+
+
+def cap_warnings(warmup: Warmup, plan: TrialPlan) -> tuple[str, ...]:
+    """That the cap ended it, and what was missing. The first requests say nothing: they all come at once."""
+    if warmup.steady is not False:
+        return ()
+    done, least = warmup.requests or 0, max(2 * plan.warmup_concurrency, MIN_BATCHES * BATCH)
+    why = "latencies still moved" if done >= least else f"{least} are needed to tell"
+    cap = f"warm-up was not steady after {plan.warmup_max_seconds:g} s"
+    return (f"{cap}: {done} requests had completed, {why}; raise workload.warmup.max",)
 
 
 @dataclass

@@ -22,6 +22,7 @@ from goodput.runner.tokens import vocabulary
 from goodput.runner.virtual.cell import VirtualCell
 from goodput.runner.virtual.engine import NANOSECONDS, Engine, pass_time, sample, snapshot
 from goodput.runner.virtual.warmup import warm_up
+from goodput.runner.warmup import cap_warnings
 from goodput.runner.workload import Workloads
 
 
@@ -74,9 +75,7 @@ def _with_dataset(memory: Memory, dataset: Dataset | None) -> Memory:
 
 def _warmed(plan: TrialPlan, engine: Engine, memory: Memory, workloads: Workloads) -> Memory:
     warmup = warm_up(engine, plan, workloads.warmup_shapes())
-    warnings = memory.warnings
-    if warmup.steady is False:
-        warnings = (*warnings, f"warm-up was not steady after {plan.warmup_max_seconds:g} s")
+    warnings = (*memory.warnings, *cap_warnings(warmup, plan))
     return memory.model_copy(update={"warmup": warmup, "warnings": warnings})
 
 
