@@ -121,4 +121,4 @@ def _told(parsed: Parsed, *, times: bool) -> tuple[object, ...]:
     if not times:
         return told
     gaps = None if parsed.gaps is None else (parsed.gaps.total_ns, parsed.gaps.tokens, parsed.gaps.highest_ns)
-    return (*told, parsed.first_ns, parsed.last_ns, parsed.end_ns, parsed.arrived.coalesced, gaps)
+    return (*told, parsed.first_ns, parsed.answer_ns, parsed.last_ns, parsed.end_ns, parsed.arrived.coalesced, gaps)

@@ -15,7 +15,7 @@ from goodput.analysis.schema.planned import Slo
 from goodput.analysis.score import BlockValue
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-LATENCIES = ("ttft", "tpot", "itl", "e2e", "scheduled_ttft", "scheduled_e2e")
+LATENCIES = ("ttft", "tpot", "itl", "e2e", "scheduled_ttft", "scheduled_e2e", "ttft_answer")
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,7 @@ def _latencies(requests: Requests, itl: LogHistogram | None, table: pa.Table) ->
         "e2e": requests.e2e_s,
         "scheduled_ttft": requests.scheduled_ttft_s,
         "scheduled_e2e": requests.scheduled_e2e_s,
+        "ttft_answer": requests.ttft_answer_s,
     }
     found = {name: _latency(values[mask]) for name, values in columns.items()}
     found["itl"] = _itl(itl, table, mask) if itl is not None else None

@@ -6,6 +6,7 @@ under another SLO. All columns are seconds. Definitions:
     ttft  = first token - sent              scheduled_ttft = first token - planned
     e2e   = last token - sent               scheduled_e2e  = last token - planned
     tpot  = (last token - first token) / (output tokens - 1), not applicable below two tokens
+    ttft_answer = first token behind the reasoning - sent, not applicable without reasoning or without an answer
     itl   = gaps between tokens; itl_max is the request's largest
 
 Open loop is judged on the scheduled forms: a request that the client sent late has waited all the same
@@ -40,6 +41,7 @@ class Requests:
     itl_max_s: Floats
     e2e_s: Floats
     scheduled_ttft_s: Floats
+    ttft_answer_s: Floats  # NaN also without reasoning
     scheduled_e2e_s: Floats
 
     @property
@@ -85,6 +87,7 @@ def request_metrics(table: pa.Table) -> Requests:
         itl_max_s=_numbers(table, "itl_max_s"),
         e2e_s=last - sent,
         scheduled_ttft_s=first - planned,
+        ttft_answer_s=_numbers(table, "answer_s") - sent,
         scheduled_e2e_s=last - planned,
     )
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from goodput.analysis.documents import parse
 from goodput.analysis.errors import ChecksumError, EvidenceError, RecordError, SweepNotFoundError
-from goodput.analysis.records import missing_columns
+from goodput.analysis.records import completed, missing_columns
 from goodput.analysis.schema.cell import CellDocument
 from goodput.analysis.schema.commit import Commit, Result
 from goodput.analysis.schema.planned import CellKey
@@ -156,6 +156,7 @@ def _requests(data: bytes, key: str, commit: Commit) -> pa.Table:
         table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
     except pa.ArrowException as error:
         raise RecordError(f"{key}: not a Parquet file ({error})") from error
+    table = completed(table)
     if missing := missing_columns(table):
         raise RecordError(f"{key}: columns are missing: {', '.join(missing)}")
     rows = commit.files["requests.parquet"].rows

@@ -26,8 +26,19 @@ REQUESTS: pa.Schema = pa.schema(
         pa.field("itl_count", pa.int64()),
         pa.field("stamp_source", pa.string()),
         pa.field("coalesced_reads", pa.int64()),
+        pa.field("answer_s", pa.float64()),  # first token behind the reasoning
     ]
 )
+LATER = ("answer_s",)
+"""Columns that records of earlier versions lack: nothing is known of them there."""
+
+
+def completed(table: pa.Table) -> pa.Table:
+    """The table with nulls in the columns that its version did not have yet."""
+    for name in LATER:
+        if name not in table.column_names:
+            table = table.append_column(REQUESTS.field(name), pa.nulls(len(table), REQUESTS.field(name).type))
+    return table
 
 
 def missing_columns(table: pa.Table) -> list[str]:

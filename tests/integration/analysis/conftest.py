@@ -256,6 +256,7 @@ def requests(load: Load, block: str, model: Model, window: float = WINDOW) -> pa
         "itl_count": np.full(n, load.output_tokens - 1),
         "stamp_source": ["kernel"] * n,
         "coalesced_reads": np.zeros(n, dtype=np.int64),
+        "answer_s": [None] * n,
     }
     for index in np.flatnonzero(np.arange(n) % 10 < 10 * model.refused):
         columns["outcome"][index], columns["reason"][index] = "failed", "Http400"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from goodput.analysis import cells
 from goodput.analysis.metrics import Requests, good_mask, judge, rate, ratio, request_metrics
-from goodput.analysis.records import REQUESTS, missing_columns
+from goodput.analysis.records import REQUESTS, completed, missing_columns
 from goodput.analysis.schema.planned import Slo
 
 SLO = Slo(ttft=0.5, tpot=0.02)
@@ -36,6 +37,7 @@ def row(**over: Any) -> dict[str, Any]:
         "itl_count": 10,
         "stamp_source": "kernel",
         "coalesced_reads": 0,
+        "answer_s": None,
     } | over
 
 
@@ -140,6 +142,20 @@ def test_percentiles_are_those_of_completed_requests() -> None:
     alone, beside = (cells._latencies(request_metrics(table), None, table) for table in tables)
     assert beside == alone
     assert set(alone) == {"ttft", "tpot", "e2e", "scheduled_ttft", "scheduled_e2e"}
+
+
+def test_the_answer_behind_reasoning_has_a_latency_of_its_own() -> None:
+    rows = [row(answer_s=1.15), row(request=1), row(request=2, answer_s=9.0, outcome="failed", reason="Reset")]
+    table = pa.Table.from_pylist(rows, schema=REQUESTS)
+    latency = cells._latencies(request_metrics(table), None, table)["ttft_answer"]
+    assert latency.mean == pytest.approx(0.15), "of completed requests that have one"
+    assert latency.percentiles["p99"].small
+
+
+def test_records_of_a_version_without_a_column_are_read_and_know_nothing_of_it() -> None:
+    table = completed(pa.Table.from_pylist([row()], schema=REQUESTS).drop_columns(["answer_s"]))
+    assert table.schema.equals(REQUESTS)
+    assert np.isnan(request_metrics(table).ttft_answer_s).all()
 
 
 def test_columns_of_records() -> None:

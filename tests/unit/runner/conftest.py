@@ -84,6 +84,7 @@ def _row(
         "itl_count": 3 if done else None,
         "stamp_source": "kernel",
         "coalesced_reads": 0,
+        "answer_s": None,
     }
 
 

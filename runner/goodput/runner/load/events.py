@@ -11,7 +11,8 @@ from goodput.runner.load.template import Common, CommonReads, Plain, Template
 
 LESSONS = 8  # events that are looked at for a template before giving up
 GOOD_FINISHES = frozenset({"length", "stop", "tool_calls", "function_call"})
-_TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "refusal")
+_ANSWER_FIELDS = ("content", "refusal")
+_REASONING_FIELDS = ("reasoning_content", "reasoning")
 _CALL_FIELDS = ("tool_calls", "function_call")
 
 
@@ -29,6 +30,8 @@ class StreamState:
         common: recognises the common reads of this stream, once an event has taught it.
         bare_text: text came without usage, so the rise of the usage does not say when tokens came.
         inconsistent: the usage went down, or the closing usage differs from the continuous one.
+        reasoned: there was reasoning.
+        answered: there was text that is no reasoning, or a call; common reads are not looked at (`take_common`).
         events: events with choices, usage or an error.
         text: all text, joined only when asked for.
     """
@@ -37,6 +40,7 @@ class StreamState:
         "_highest",
         "_lessons",
         "_template",
+        "answered",
         "bare_text",
         "common",
         "continuous",
@@ -48,12 +52,14 @@ class StreamState:
         "malformed",
         "output_tokens",
         "prompt_tokens",
+        "reasoned",
         "text",
     )
 
     def __init__(self) -> None:
         self.error: str | None = None
         self.malformed = self.done = self.continuous = self.bare_text = self.inconsistent = False
+        self.reasoned = self.answered = False
         self.finish: str | None = None
         self.prompt_tokens: int | None = None
         self.output_tokens: int | None = None
@@ -111,6 +117,7 @@ class StreamState:
         self.prompt_tokens = plain.prompt_tokens
         if plain.text:
             self.text.append(plain.text)
+            self.answered = True
         return self._rise(plain.output_tokens, with_choices=True), bool(plain.text)
 
     def _learn(self, data: bytes, document: dict[str, Any], words: list[str]) -> None:
@@ -146,14 +153,18 @@ class StreamState:
         if isinstance(finish, str) and (self.finish is None or self.finish in GOOD_FINISHES):
             self.finish = finish
         delta = choice.get("delta")
-        parts = [choice.get("text")]
-        called = False
+        answer, reasoning, called = _text(choice.get("text")), "", False
         if isinstance(delta, dict):
-            parts += [delta.get(field) for field in _TEXT_FIELDS]
+            answer += "".join(_text(delta.get(field)) for field in _ANSWER_FIELDS)
+            reasoning = "".join(_text(delta.get(field)) for field in _REASONING_FIELDS)
             called = any(delta.get(field) for field in _CALL_FIELDS)
-        words = [part for part in parts if isinstance(part, str) and part]
-        self.text += words
-        return bool(words) or called
+        if reasoning:
+            self.reasoned = True
+            self.text.append(reasoning)
+        if answer or called:
+            self.answered = True
+            self.text += [answer] if answer else []
+        return bool(answer or reasoning or called)
 
     def _usage(self, usage: dict[str, Any], *, with_choices: bool) -> int:
         prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
@@ -178,6 +189,10 @@ def _object(data: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _is_count(value: object) -> bool:

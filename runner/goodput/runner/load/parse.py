@@ -26,6 +26,7 @@ class Parsed:
         source: how tokens were counted: continuous_usage; events (one token each); usage, tokenizer (total only);
             text (there was some, its length is not known); none.
         end_ns: when the response ended, or was given up.
+        answer_ns: the first token that is no reasoning; None where there was no reasoning, or nothing behind it.
         gaps: None where the arrival of single tokens is not known.
         arrived: tokens by read, for delivery inside the window.
         kernel: every token-carrying read has the kernel's stamp.
@@ -45,6 +46,7 @@ class Parsed:
     arrived: Arrived
     kernel: bool
     events: int
+    answer_ns: int | None = None
 
     def delivered(self, opened_ns: int, closed_ns: int) -> int:
         """Tokens that arrived in [opened, closed); in proportion to the text where only their sum is known."""
@@ -63,8 +65,8 @@ class ResponseParser:
     """
 
     __slots__ = (
-        "_asked", "_by_rise", "_by_text", "_common", "_count_tokens", "_framing", "_kernel", "_stamp", "_state",
-        "_waiting", "_waiting_kernel", "_waiting_stamps",
+        "_answer_ns", "_asked", "_by_rise", "_by_text", "_common", "_count_tokens", "_framing", "_kernel", "_stamp",
+        "_state", "_waiting", "_waiting_kernel", "_waiting_stamps",
     )  # fmt: skip
 
     def __init__(self, output_tokens: int, count_tokens: CountTokens | None = None) -> None:
@@ -78,6 +80,7 @@ class ResponseParser:
         self._state = StreamState()
         self._by_rise, self._by_text = Arrived(), Arrived()
         self._stamp = 0
+        self._answer_ns: int | None = None
         self._kernel = True
         self._common: CommonReads | None = None  # where the next byte begins a chunk and an event
         self._waiting: list[bytes] = []  # reads that may be common ones
@@ -114,6 +117,8 @@ class ResponseParser:
             self._by_rise.singles(stamps[:count], rises)
             self._by_text.singles(stamps[:count], texts)
             self._stamp = stamps[count - 1]
+            if self._answer_ns is None and 1 in texts:
+                self._answer_ns = stamps[texts.index(1)]
             self._kernel = self._kernel and (kernel or not (any(rises) or any(texts)))
         return count
 
@@ -135,6 +140,8 @@ class ResponseParser:
                 self._by_rise.add(stamp, rise)
             if text:
                 self._by_text.add(stamp, 1)
+                if self._answer_ns is None and state.answered:
+                    self._answer_ns = stamp
 
     def finish(self, kind: int, stamp: int, body: bytes) -> Parsed:
         """The request has ended with this spool record."""
@@ -160,6 +167,7 @@ class ResponseParser:
             arrived=arrived,
             kernel=self._kernel,
             events=self._state.events,
+            answer_ns=self._answer_ns if timed and self._state.reasoned else None,
         )
 
     def _tokens(self) -> tuple[Arrived, str, int | None]:

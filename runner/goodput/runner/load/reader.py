@@ -128,6 +128,7 @@ class Recorder:
                     itl_count=None,
                     stamp_source="none",
                     coalesced_reads=0,
+                    answer_s=None,
                 )
             )
 
@@ -160,6 +161,7 @@ class Recorder:
             itl_count=None if gaps is None else gaps.tokens,
             stamp_source="none" if parsed.first_ns is None else self._stamps(parsed),
             coalesced_reads=parsed.arrived.coalesced,
+            answer_s=seconds(parsed.answer_ns),
         )
         self.totals.rows.add(record)
         self._add(record, parsed, asked)

@@ -38,6 +38,7 @@ REQUESTS_SCHEMA: pa.Schema = pa.schema(
         pa.field("itl_count", pa.int64()),
         pa.field("stamp_source", pa.string(), nullable=False),
         pa.field("coalesced_reads", pa.int64(), nullable=False),
+        pa.field("answer_s", pa.float64()),
     ],
     metadata={"goodput.schema": "requests", "goodput.schema_version": str(SCHEMA_VERSION)},
 )
@@ -64,6 +65,7 @@ class RequestRecord:
     itl_count: int | None
     stamp_source: str
     coalesced_reads: int
+    answer_s: float | None  # the first token behind the reasoning; None where there was none
 
 
 class Rows:

@@ -137,17 +137,22 @@ def last_rows(server: Golden) -> dict[int, dict[str, Any]]:
 
 
 def check_times(case: Case, row: dict[str, Any], truth: dict[str, Any], start: float) -> None:
-    """The first and the last token have the stamps of the segments that complete their events.
+    """First and last token, and the first behind reasoning, have the stamps of the segments that complete their events.
 
     No stamp may lie before its send: so no event before it, a role's for one, was taken for the first token.
     """
     carrying = [n for n, send in enumerate(truth["sends"]) if send[0]]
     if case.name in NOT_READ or not carrying:
-        assert row["first_s"] is None, case.name
+        assert (row["first_s"], row["answer_s"]) == (None, None), case.name
         return
     assert row["sent_s"] + start <= truth["arrived_ns"] / 1e9 + EARLY_SECONDS, case.name
     for told, number in ((row["first_s"], carrying[0]), (row["last_s"], carrying[-1])):
         before, after = truth["sends"][number][1] / 1e9, truth["sends"][number][2] / 1e9
         assert before - EARLY_SECONDS <= told + start <= after + LATE_SECONDS, case.name
+    answer = 2 if case.name.startswith("reasoning") else None  # events of reasoning in front of it
+    assert (row["answer_s"] is None) == (answer is None), case.name
+    if answer is not None:
+        _, before, after = truth["sends"][carrying[answer]][:3]
+        assert before / 1e9 - EARLY_SECONDS <= row["answer_s"] + start <= after / 1e9 + LATE_SECONDS, case.name
     if row["itl_count"] is not None and not row["coalesced_reads"]:  # all but the first event's have a gap
         assert row["itl_count"] == truth["tokens"] - truth["sends"][carrying[0]][0], case.name

@@ -293,3 +293,63 @@ def test_delivery_of_a_stream_whose_total_alone_is_known_is_in_proportion_to_its
     assert parsed.delivered(0, 10**9) == 6
     assert parsed.delivered(0, 1) == 0
     assert replace(parsed, output_tokens=None).delivered(0, 10**9) == 5
+
+
+def delta(total: int, finish: str | None = None, **said: str) -> bytes:
+    """An event of a chat, in vLLM's field order."""
+    document = {
+        "choices": [{"index": 0, "delta": said, "finish_reason": finish}],
+        "usage": {"prompt_tokens": 3, "total_tokens": 3 + total, "completion_tokens": total},
+    }
+    return b"data: " + json.dumps(document, separators=(",", ":")).encode() + b"\n\n"
+
+
+def stamped(*parts: bytes) -> Parsed:
+    """One read for each event, the n-th with stamp n."""
+    parser = ResponseParser(ASKED)
+    reads = [HEAD, *map(chunk, parts), chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"]
+    for stamp, data in enumerate(reads):
+        parser.read(data, stamp, kernel=True)
+    return parser.finish(spool.ENDED, len(reads), b"")
+
+
+ROLE = delta(0, role="assistant", content="")
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+@pytest.mark.parametrize(
+    "said", [{}, {"role": "assistant"}]
+)  # a role in every event teaches the template with the first
+def test_the_answer_begins_behind_its_reasoning(field: str, said: dict[str, str]) -> None:
+    thoughts = [delta(total, **said, **{field: "hm"}) for total in (1, 2, 3)]
+    answer = [delta(total, "length" if total == ASKED else None, **said, content="a") for total in (4, 5, 6)]
+    parsed = stamped(ROLE, *thoughts, *answer)
+    assert parsed.outcome == "completed"
+    assert (parsed.first_ns, parsed.answer_ns, parsed.last_ns) == (2, 5, 7)
+
+
+def test_an_event_with_both_begins_the_answer() -> None:
+    both = delta(2, reasoning="so", content="a")
+    rest = [delta(total, "length" if total == ASKED else None, content="a") for total in range(3, ASKED + 1)]
+    assert stamped(delta(1, reasoning="hm"), both, *rest).answer_ns == 2
+
+
+def test_a_call_is_an_answer() -> None:
+    calls = b'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0}]},"finish_reason":null}]}\n\n'
+    thoughts = [delta(total, reasoning="hm") for total in range(1, ASKED)]
+    assert stamped(*thoughts, calls, delta(ASKED, "tool_calls")).answer_ns == ASKED
+
+
+@pytest.mark.parametrize("field", ["reasoning", "content"])
+def test_without_reasoning_or_without_an_answer_there_is_no_such_time(field: str) -> None:
+    tokens = [delta(n, "length" if n == ASKED else None, **{field: "a"}) for n in range(1, ASKED + 1)]
+    parsed = stamped(ROLE, *tokens)
+    assert (parsed.outcome, parsed.first_ns, parsed.answer_ns) == ("completed", 2, None)
+
+
+def test_a_request_that_is_sent_again_begins_anew() -> None:
+    parser = ResponseParser(ASKED)
+    parser.read(HEAD + chunk(delta(1, reasoning="hm")) + chunk(delta(2, content="a")), 1, kernel=True)
+    parser.restart()
+    parser.read(HEAD + chunk(delta(1, content="a")), 7, kernel=True)
+    assert parser.finish(spool.ENDED, 8, b"").answer_ns is None

@@ -54,6 +54,7 @@ DONE = RequestRecord(
     itl_count=3,
     stamp_source="kernel",
     coalesced_reads=0,
+    answer_s=None,
 )
 NOT_SENT = replace(
     DONE,
@@ -74,7 +75,7 @@ def test_the_table_has_the_columns_and_nulls_where_nothing_is_known() -> None:
     assert rows.column_names == [
         "request", "planned_s", "sent_s", "first_s", "last_s", "end_s", "prompt_tokens", "output_tokens",
         "token_source", "outcome", "reason", "in_window", "itl_max_s", "itl_sum_s", "itl_count", "stamp_source",
-        "coalesced_reads",
+        "coalesced_reads", "answer_s",
     ]  # fmt: skip
     assert rows.column("request").to_pylist() == [0, 1]
     assert rows.column("sent_s").to_pylist() == [1.0, None]
