@@ -20,9 +20,9 @@ def state(row: Row) -> str:
 
 
 def _requests(row: Row) -> str:
-    attempted, known, reason = row["attempted"], row["load_state"], row["failure_reason"] or "unknown"
+    attempted, known, reason = row["attempted"], row["load_state"], row["failure_reason"]
     if known is None:
-        return "no valid cell"
+        return "no valid cell" if reason is None else f"no valid cell: {reason}"
     missing = attempted - row["good"] - row["slow"]
     if attempted and missing == attempted:
         words = f"no request completed: {reason}"

@@ -16,6 +16,7 @@ from goodput.analysis import ids, stats
 from goodput.analysis.cells import LATENCIES, QUANTILES, Cell
 from goodput.analysis.columns import COUNTS, FIXED, IDS, LATENCY, LOAD, RATES, SERVER, START, VERDICT
 from goodput.analysis.metrics import most_frequent, rate, ratio
+from goodput.analysis.planned import PlannedCell
 from goodput.analysis.result import AnalysisResult
 from goodput.analysis.schema.planned import Config, Load, Stage
 from goodput.analysis.tables import Row, build, flag_cells
@@ -83,14 +84,20 @@ def _counts(result: AnalysisResult, config: Config, load: Load, cells: Sequence[
     names = ("attempted", "good", "slow", "failed", "incomplete", "not_sent")
     sums = {name: sum(getattr(cell.judgement, name) for cell in cells) if cells else None for name in names}
     void = [each for each in result.planned_at(config.id, load.id) if each.state == "void"]
-    failure = most_frequent(cell.failures for cell in cells)
     return {
         "blocks": len(cells),
         **sums,
         "void_cells": len(void),
-        "failure_reason": failure,
+        "failure_reason": _failure(result.planned_at(config.id, load.id), cells),
         "load_state": load_state(cells),
     }
+
+
+def _failure(planned: Sequence[PlannedCell], cells: Sequence[Cell]) -> str | None:
+    """Why most of the requests that did not complete did not; where no cell is valid: why most of them are not."""
+    if cells:
+        return most_frequent(cell.failures for cell in cells)
+    return most_frequent({cell.reason: 1} for cell in planned if cell.reason is not None)
 
 
 def load_state(cells: Sequence[Cell]) -> str | None:

@@ -250,6 +250,21 @@ def test_nothing_measured_yet_is_a_report_too(sweep: Builder, store: Store) -> N
     assert {cell["state"] for cell in table(store, "cells")} == {"not_run"}
 
 
+def test_a_load_point_without_a_valid_cell_says_why(sweep: Builder, store: Store) -> None:
+    sweep.write_spec()
+    config, (slow, fast) = sweep.configs[0], sweep.loads
+    failed = [
+        CellWithoutResult(config=config.id, load=slow.id, block=block, state="failed", reason="RequestsTooLong")
+        for block in sweep.blocks
+    ]
+    late = CellWithoutResult(config=config.id, load=fast.id, block="0", state="not_run", reason="BudgetSpent")
+    result = run_analysis(store, sweep.states(cells=(*failed, late)))
+    reasons = {(row["config"], row["load"]): row["failure_reason"] for row in table(store, "goodput")}
+    assert reasons[config.id, slow.id] == "RequestsTooLong"
+    assert format_table(result).count("no valid cell: RequestsTooLong") == 1
+    assert fetched(store, "report.html").decode().count("no valid cell: RequestsTooLong") == 1
+
+
 @pytest.mark.parametrize("arrival", ["poisson", "closed"])
 def test_cells_without_a_completed_request_do_not_look_healthy_anywhere(
     sweep: Builder, store: Store, arrival: str

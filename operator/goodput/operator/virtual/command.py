@@ -144,8 +144,7 @@ def _grounds(made: Simulator) -> list[str]:
     for engine, profile in made.profiles.items():
         on = f"{profile.device}, {profile.model}" if profile.model is not None else profile.device
         lines.append(f"{engine}: step times of profile {profile.name} ({on}): {profile.source}")
-        if (other := made.other_model(engine)) is not None:
-            lines.append(f"WARNING: {engine}: {other}: these numbers are not predictions of this sweep's model")
+        lines += [f"WARNING: {engine}: {text}: these numbers do not predict this sweep" for text in made.unlike(engine)]
         ignored = made.unmodelled[engine]
         if ignored:
             lines.append(f"{engine}: predicted as if these flags changed nothing: {', '.join(ignored)}")

@@ -27,6 +27,8 @@ COMPILE_SHARE = 27.2 / 50.9
 
 _NAME_ONE = "name a profile that comes along, or a YAML file"
 _TEACHING = "teaching"
+_PRODUCT = "nvidia.com/gpu.product"
+"""Label of a node with the name of its GPUs."""
 _ONE_DEVICE = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
 
 
@@ -62,19 +64,19 @@ class Simulator:
         """What a config's numbers rest on, for its records."""
         profile, ignored = self.profiles[config.engine], self.unmodelled[config.engine]
         without = f"; flags without a model: {', '.join(ignored)}" if ignored else ""
-        other = self.other_model(config.engine)
-        warned = f"; {other}" if other else ""
-        return f"nothing was run; step times of profile {profile.name} ({profile.source}){without}{warned}"
+        other = "".join(f"; {text}" for text in self.unlike(config.engine))
+        return f"nothing was run; step times of profile {profile.name} ({profile.source}){without}{other}"
 
-    def other_model(self, engine: str) -> str | None:
-        """A warning where the profile is of another model than the sweep's: ``spec.model`` changes no step time."""
-        profile, model = self.profiles[engine], self.sweep.spec.model.name
-        if profile.model is None:
-            real = self.sweep.engines[engine].kind == "vllm"
-            return f"profile {profile.name} is of no model, so not of {model} either" if real else None
-        if _letters(profile.model) in _letters(model):
-            return None
-        return f"profile {profile.name} is of {profile.model} on {profile.device}, not of {model}"
+    def unlike(self, engine: str) -> Iterator[str]:
+        """How the profile is of something else than the sweep asks for, which changes no step time."""
+        profile, model, asked = self.profiles[engine], self.sweep.spec.model.name, self.sweep.engines[engine]
+        if profile.model is None and asked.kind == "vllm":
+            yield f"profile {profile.name} is of no model, so not of {model} either"
+        elif profile.model is not None and _letters(profile.model) not in _letters(model):
+            yield f"profile {profile.name} is of {profile.model} on {profile.device}, not of {model}"
+        product = asked.node_selector.get(_PRODUCT)
+        if product is not None and _letters(product) != _letters(profile.device):
+            yield f"profile {profile.name} is of device {profile.device}, and nodeSelector asks for {product}"
 
     def start(self, config: Config, now_seconds: float) -> VirtualEngine:
         """A server that is ready at that time.

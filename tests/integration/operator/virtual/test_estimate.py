@@ -117,7 +117,17 @@ def test_a_profile_of_another_model_is_warned_of(write: Write, model: str, profi
     assert ("WARNING: gpu: profile" in answer.output) is (warned is not None)
     assert warned is None or f"WARNING: gpu: profile {profile} {warned}" in answer.output
     sweep, made = prepare(file, profile)
+    assert not [text for text in made.unlike("gpu") if "device" in text]
     assert (f"profile {profile} is of" in made.describe(sweep.configs[0])) is (warned is not None)
+
+
+@pytest.mark.parametrize(("product", "warned"), [("NVIDIA-H100-80GB-HBM3", False), ("NVIDIA-A100-SXM4-80GB", True)])
+def test_a_profile_of_another_device_than_the_node_has_is_warned_of(write: Write, product: str, warned: bool) -> None:
+    engine = {**GPU, "nodeSelector": {"nvidia.com/gpu.product": product}}
+    file = write(engines=[engine], model={"name": "meta-llama/Meta-Llama-3-8B"})
+    answer = CliRunner().invoke(main, ["plan", str(file), "--estimate", "--profile", "h100-llama-3-8b"])
+    told = f"profile h100-llama-3-8b is of device NVIDIA H100 80GB HBM3, and nodeSelector asks for {product}: these"
+    assert (f"WARNING: gpu: {told}" in answer.output) is warned
 
 
 def test_real_engines_need_a_profile_and_a_plan_without_an_estimate_takes_none(write: Write) -> None:
