@@ -9,7 +9,7 @@ from typing import Any
 
 from goodput.runner.load.template import Common, CommonReads, Plain, Template
 
-LESSONS = 8  # events that are looked at for a template before giving up
+LESSONS = 8  # events that are looked at for a template, the first and those that do not fit it, before giving up
 GOOD_FINISHES = frozenset({"length", "stop", "tool_calls", "function_call"})
 _ANSWER_FIELDS = ("content", "refusal")
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -31,7 +31,7 @@ class StreamState:
         bare_text: text came without usage, so the rise of the usage does not say when tokens came.
         inconsistent: the usage went down, or the closing usage differs from the continuous one.
         reasoned: there was reasoning.
-        answered: there was text that is no reasoning, or a call; common reads are not looked at (`take_common`).
+        answered: there was text that is no reasoning, or a call.
         events: events with choices, usage or an error.
         text: all text, joined only when asked for.
     """
@@ -94,7 +94,7 @@ class StreamState:
             return 0, False
         before = len(self.text)
         told = self._chunk(document)
-        if self._lessons and self._template is None and not self.finish:
+        if self._lessons and not self.finish:
             self._learn(data, document, self.text[before:])
         return told
 
@@ -110,6 +110,8 @@ class StreamState:
         self.prompt_tokens = int(found.prompt_tokens[-1])
         self.events += len(counts)
         self.continuous = True
+        if any(found.texts):
+            self._said()
         return rises
 
     def _plain(self, plain: Plain) -> tuple[int, bool]:
@@ -117,11 +119,22 @@ class StreamState:
         self.prompt_tokens = plain.prompt_tokens
         if plain.text:
             self.text.append(plain.text)
-            self.answered = True
+            self._said()
         return self._rise(plain.output_tokens, with_choices=True), bool(plain.text)
 
+    def _said(self) -> None:
+        """There was a text of the template's kind."""
+        assert self._template is not None
+        if self._template.reasoning:
+            self.reasoned = True
+        else:
+            self.answered = True
+
     def _learn(self, data: bytes, document: dict[str, Any], words: list[str]) -> None:
-        """See whether this event is the common one: a single choice with one text, no finish, and usage."""
+        """See whether this event is the common one: a single choice with one text, no finish, and usage.
+
+        The first event of a chat has a role, and reasoning comes before the answer: what fits no more is learnt anew.
+        """
         self._lessons -= 1
         choices, usage = document.get("choices"), document.get("usage")
         if not isinstance(choices, list) or len(choices) != 1 or len(words) > 1 or not isinstance(usage, dict):
@@ -131,8 +144,9 @@ class StreamState:
             return
         prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
         if isinstance(prompt, int) and isinstance(output, int):
-            self._template = Template.learn(data, Plain("".join(words), prompt, output))
-            self.common = None if self._template is None else CommonReads(self._template)
+            template = Template.learn(data, Plain("".join(words), prompt, output))
+            if template is not None:
+                self._template, self.common = template, CommonReads(template)
 
     def _chunk(self, document: dict[str, Any]) -> tuple[int, bool]:
         choices = document.get("choices")

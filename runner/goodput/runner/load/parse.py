@@ -117,7 +117,7 @@ class ResponseParser:
             self._by_rise.singles(stamps[:count], rises)
             self._by_text.singles(stamps[:count], texts)
             self._stamp = stamps[count - 1]
-            if self._answer_ns is None and 1 in texts:
+            if self._answer_ns is None and self._state.answered:
                 self._answer_ns = stamps[texts.index(1)]
             self._kernel = self._kernel and (kernel or not (any(rises) or any(texts)))
         return count

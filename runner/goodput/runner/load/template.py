@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from goodput.runner.load.chunks import chunk_size
 
-_TEXT = re.compile(rb'"(?:text|content)":"')
+_TEXT = re.compile(rb'"(?:text|content|(reasoning(?:_content)?))":"')
 _WORDS = rb"[ !#-\[\]-~]*"  # printable ASCII without escapes
 _UTF8 = (
     rb"[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]"
@@ -47,6 +47,7 @@ class Template(NamedTuple):
     before: bytes  # up to the opening quote of the text
     between: bytes  # from behind its closing quote up to the first count
     after: bytes  # from behind the last count
+    reasoning: bool = False  # the text is reasoning
 
     @classmethod
     def learn(cls, data: bytes, meaning: Plain) -> Template | None:
@@ -59,12 +60,12 @@ class Template(NamedTuple):
         counts = _COUNTS.match(data, usage)
         if end is None or counts is None or usage < end.end():
             return None
-        template = cls(data[: text.end()], data[end.end() : usage], data[counts.end() :])
+        template = cls(data[: text.end()], data[end.end() : usage], data[counts.end() :], text[1] is not None)
         return template if template.match(data) == meaning else None
 
     def match(self, data: bytes) -> Plain | None:
         """What the event says, if it has this form."""
-        before, between, after = self
+        before, between, after, _ = self
         if not data.startswith(before):
             return None
         end = _PLAIN.match(data, len(before))

@@ -8,6 +8,7 @@ import itertools
 import json
 import random
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from goodput.runner.load import events as events_module
 from goodput.runner.load import spool
 from goodput.runner.load.parse import WAITING, Parsed, ResponseParser
 
@@ -304,9 +306,9 @@ def delta(total: int, finish: str | None = None, **said: str) -> bytes:
     return b"data: " + json.dumps(document, separators=(",", ":")).encode() + b"\n\n"
 
 
-def stamped(*parts: bytes) -> Parsed:
+def stamped(*parts: bytes, asked: int = ASKED) -> Parsed:
     """One read for each event, the n-th with stamp n."""
-    parser = ResponseParser(ASKED)
+    parser = ResponseParser(asked)
     reads = [HEAD, *map(chunk, parts), chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"]
     for stamp, data in enumerate(reads):
         parser.read(data, stamp, kernel=True)
@@ -353,3 +355,30 @@ def test_a_request_that_is_sent_again_begins_anew() -> None:
     parser.restart()
     parser.read(HEAD + chunk(delta(1, content="a")), 7, kernel=True)
     assert parser.finish(spool.ENDED, 8, b"").answer_ns is None
+
+
+def read_as_json(parsing: Callable[[], Parsed], monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many events of a stream were parsed by themselves; the record is the same as if all were."""
+    parsed: list[bytes] = []
+
+    def counted(data: bytes) -> dict[str, Any] | None:
+        parsed.append(data)
+        return json.loads(data)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(events_module, "_object", counted)
+    quick, count = parsing(), len(parsed)
+    monkeypatch.setattr(events_module, "LESSONS", 0)
+    slow = parsing()
+    assert replace(quick, arrived=slow.arrived, gaps=slow.gaps) == slow
+    assert (quick.arrived.stamps, quick.arrived.counts) == (slow.arrived.stamps, slow.arrived.counts)
+    assert len(parsed) > 10 * count
+    return count
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content", "content"])
+def test_a_chat_is_parsed_as_quickly_as_a_completion(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first event has a role, which the others have not; then the field may change once."""
+    count, thoughts = 200, 100
+    said = [delta(n, **{field if n <= thoughts else "content": f"w{n}"}) for n in range(1, count)]
+    last = delta(count, "length", content="w")
+    assert read_as_json(lambda: stamped(ROLE, *said, last, asked=count), monkeypatch) <= 4
