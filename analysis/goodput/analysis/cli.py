@@ -12,7 +12,7 @@ import click
 from goodput.analysis.analyze import changed_slo, run_analysis, tables_folder
 from goodput.analysis.errors import AnalysisError
 from goodput.analysis.job import read_input, run_job
-from goodput.analysis.store import StoreError, open_store, uri_of
+from goodput.analysis.store import StoreError, existing_uri, open_store
 from goodput.analysis.text_table import format_table
 
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -70,7 +70,7 @@ def analyze(uri: str, endpoint: str | None, region: str | None, **limits: float 
     Prints the goodput table.
     """
     try:
-        store = open_store(uri_of(uri), endpoint=endpoint, region=region)
+        store = open_store(existing_uri(uri), endpoint=endpoint, region=region)
         slo = changed_slo(store, **{name.removeprefix("slo_"): value for name, value in limits.items()})
         result = run_analysis(store, slo=slo)
     except (AnalysisError, StoreError, ValueError) as error:

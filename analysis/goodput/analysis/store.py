@@ -114,6 +114,15 @@ def uri_of(place: str) -> str:
     return place if "://" in place else f"file://{place}"
 
 
+def existing_uri(place: str) -> str:
+    """The same of a place to read from. Raises `ValueError` where it is a folder that is not there."""
+    uri = uri_of(place)
+    parts = urlsplit(uri)
+    if parts.scheme == "file" and not Path(parts.netloc + parts.path).is_dir():
+        raise ValueError(f"there is no folder {parts.netloc + parts.path}")
+    return uri
+
+
 def open_store(
     uri: str, *, endpoint: str | None = None, region: str | None = None, retry_seconds: float | None = None
 ) -> Store:

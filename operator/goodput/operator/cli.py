@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from goodput.analysis.errors import AnalysisError
-from goodput.analysis.store import StoreError, open_store, uri_of
+from goodput.analysis.store import StoreError, existing_uri, open_store, uri_of
 from goodput.operator import places
 from goodput.operator.local import driver, report
 from goodput.operator.local.console import SYNTHETIC, Bar, Lines, Teller
@@ -147,7 +147,7 @@ def calibrate(uri: str, *, base: str, out: Path, hold_out: float, endpoint: str 
     from goodput.operator.calibration import command  # noqa: PLC0415  # scipy is slow to load
 
     try:
-        store = open_store(uri_of(uri), endpoint=endpoint, region=region)
+        store = open_store(existing_uri(uri), endpoint=endpoint, region=region)
         found = command.run(store, base=base, name=out.stem, hold_out=hold_out)
     except (command.CalibrationError, AnalysisError, StoreError, ValueError) as error:
         raise click.ClickException(str(error)) from error

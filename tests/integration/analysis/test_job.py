@@ -105,6 +105,10 @@ def test_by_hand(sweep: Builder, store: Store, toy: Toy, tmp_path: Path) -> None
     missing = CliRunner().invoke(main, ["analyze", f"file://{tmp_path}/results"])
     assert missing.exit_code == 1
     assert "no spec.json" in missing.output
+    nowhere = CliRunner().invoke(main, ["analyze", f"{tmp_path}/nowhere"])
+    assert nowhere.exit_code == 1
+    assert f"there is no folder {tmp_path}/nowhere" in nowhere.output
+    assert not (tmp_path / "nowhere").exists()
     assert CliRunner().invoke(main, ["analyze", store.uri, "--slo-ttft", "500"]).exit_code == 2
 
 

@@ -47,8 +47,8 @@ would be measured. Examples: [`examples/`](../examples), [`manifests/samples/`](
 - **Not built yet**, and refused, never ignored: {_unbuilt()}.
 
 What is refused is refused with the field, its value and what to write instead: by the API server, by the operator
-(`Accepted=False`), and by `goodput plan` and `goodput run` (exit code 2). What only one machine, or only a cluster, refuses is a
-note of `goodput plan` where results go to an object store.
+(`Accepted=False`), and by `goodput plan` and `goodput run` (exit code 2).
+What only one machine, or only a cluster, refuses is a note of `goodput plan` where results go to an object store.
 """
 
 
