@@ -117,10 +117,16 @@ def uri_of(place: str) -> str:
 def existing_uri(place: str) -> str:
     """The same of a place to read from. Raises `ValueError` where it is a folder that is not there."""
     uri = uri_of(place)
-    parts = urlsplit(uri)
-    if parts.scheme == "file" and not Path(parts.netloc + parts.path).is_dir():
-        raise ValueError(f"there is no folder {parts.netloc + parts.path}")
+    folder = file_path(uri)
+    if folder is not None and not folder.is_dir():
+        raise ValueError(f"there is no folder {folder}")
     return uri
+
+
+def file_path(uri: str) -> Path | None:
+    """What a ``file://`` URI names, as it is written: ``#``, ``?``, ``%`` and ``[`` are in names. None for others."""
+    scheme, _, path = uri.partition("://")
+    return Path(path) if scheme == "file" else None
 
 
 def open_store(
@@ -139,25 +145,27 @@ def open_store(
         ValueError: unknown scheme.
         StoreError: it cannot be opened.
     """
-    parts = urlsplit(uri)
-    if parts.scheme not in SCHEMES:
+    if uri.partition("://")[0] not in SCHEMES:
         raise ValueError(f"results.uri {uri!r}: the scheme must be one of {', '.join(s + '://' for s in SCHEMES)}")
     try:
         options = _client_options(endpoint, retry_seconds)
         if endpoint is not None or region is not None:
             options["region"] = region or "us-east-1"
-        backend = _backend(parts.scheme, parts.netloc, parts.path, endpoint, options)
+        folder = file_path(uri)
+        backend = _bucket(uri, endpoint, options) if folder is None else _folder(folder)
     except Exception as error:
         raise StoreError(f"opening {uri}", error) from error
     return Store(backend, uri.rstrip("/"), endpoint=endpoint, region=region, retry_seconds=retry_seconds)
 
 
-def _backend(scheme: str, bucket: str, path: str, endpoint: str | None, options: dict[str, Any]) -> ObjectStore:
-    prefix = path.strip("/") or None
-    if scheme == "file":
-        folder = Path(bucket + path)
-        folder.mkdir(parents=True, exist_ok=True)
-        return LocalStore(folder)
+def _folder(folder: Path) -> ObjectStore:
+    folder.mkdir(parents=True, exist_ok=True)
+    return LocalStore(folder)
+
+
+def _bucket(uri: str, endpoint: str | None, options: dict[str, Any]) -> ObjectStore:
+    parts = urlsplit(uri)
+    scheme, bucket, prefix = parts.scheme, parts.netloc, parts.path.strip("/") or None
     if scheme == "s3":
         if endpoint is not None:
             options = {**options, "endpoint": endpoint, "virtual_hosted_style_request": False}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
+from goodput.analysis.store import StoreError, file_path, open_store
 from goodput.operator.sweep import Sweep
 
 
@@ -18,7 +18,6 @@ def _table(sweep: Sweep) -> list[str]:
     from goodput.analysis.analyze import NO_STATES, judge_sweep  # noqa: PLC0415  # slow to load, wanted once
     from goodput.analysis.errors import AnalysisError  # noqa: PLC0415
     from goodput.analysis.read import read_states  # noqa: PLC0415
-    from goodput.analysis.store import StoreError, open_store  # noqa: PLC0415
     from goodput.analysis.text_table import format_table  # noqa: PLC0415
 
     results = sweep.spec.results
@@ -45,5 +44,4 @@ _STATES = {"void": "void", "failed": "failed", "pruned": "pruned", "not run": "n
 
 def _report(sweep: Sweep) -> list[str]:
     uri = f"{sweep.results_uri}/report.html"
-    parts = urlsplit(uri)
-    return [f"report: {parts.path if parts.scheme == 'file' else uri}"]
+    return [f"report: {file_path(uri) or uri}"]

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import yaml
 
 from goodput.analysis import ids
 from goodput.analysis.schema.base import PRIME
 from goodput.analysis.schema.planned import Load
+from goodput.analysis.store import file_path
 from goodput.operator.spec.errors import MISSING, Problem, SpecError
 from goodput.operator.spec.resolve import resolve
 from goodput.operator.sweep import Sweep
@@ -77,11 +77,8 @@ def with_absolute_files(sweep: Sweep, folder: Path) -> Sweep:
 
 
 def _absolute(uri: str, folder: Path) -> str:
-    if not uri.startswith(_FILE):
-        return uri
-    parts = urlsplit(uri)
-    path = folder / (parts.netloc + parts.path)
-    return f"{_FILE}{path.resolve()}"
+    path = file_path(uri)
+    return uri if path is None else f"{_FILE}{(folder / path).resolve()}"
 
 
 def render_plan(sweep: Sweep, notes: Sequence[str] = (), *, simulated: bool = False) -> str:

@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from goodput.analysis.store import SCHEMES, open_store, uri_of
+from goodput.analysis.store import SCHEMES, file_path, open_store, uri_of
 from goodput.analysis.text_table import aligned
 from goodput.operator.local import report
 from goodput.operator.local.console import SYNTHETIC, span
@@ -110,8 +109,8 @@ def estimate(file: Path, *, profile: str | None) -> str:
 
 def _alone(uri: str) -> AbstractContextManager[None]:
     """One simulation at a time empties and fills a folder; in an object store nobody looks."""
-    parts = urlsplit(uri)
-    return locked_folder(Path(parts.netloc + parts.path)) if parts.scheme == "file" else nullcontext()
+    folder = file_path(uri)
+    return nullcontext() if folder is None else locked_folder(folder)
 
 
 class _Progress:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 
-from goodput.analysis.store import StoreError, open_store
+from goodput.analysis.store import StoreError, file_path, open_store
 from goodput.runner.contract import DatasetTarget
 from goodput.runner.dataset.rows import DatasetError, DatasetUnreadableError
 
@@ -32,10 +31,10 @@ def fetch(target: DatasetTarget) -> bytes:
 
 
 def _read(target: DatasetTarget) -> bytes | None:
-    parts = urlsplit(target.uri)
-    if parts.scheme == "file":
-        path = Path(parts.netloc + parts.path)
+    path = file_path(target.uri)
+    if path is not None:
         return path.read_bytes() if path.exists() else None
+    parts = urlsplit(target.uri)
     if parts.scheme == "https":
         return download(target.uri)
     folder, _, name = parts.path.rpartition("/")
