@@ -96,6 +96,7 @@ class Driver:
         )
         observed = observe(children, {} if _was_refused(status) else status, now, texts)
         planned = plan(sweep, observed, now)
+        _log.debug("%s/%s: %s", self.owner.namespace, self.owner.name, planned.actions)
         failures = 0
         for action in planned.actions:
             failures += not await self._act(sweep, action, observed, children)

@@ -25,13 +25,15 @@ def holds_slot(trial: Trial) -> bool:
 
 
 def runner_active(trial: Trial) -> bool:
-    """A runner is there that has not ended."""
-    return trial.runner is not None and trial.runner.state in {"pending", "running", "stopping"}
+    """A runner is there that has not ended. One that left its outcome has, though its pod may still be seen."""
+    runner = trial.runner
+    return runner is not None and runner.outcome is None and runner.state in {"pending", "running", "stopping"}
 
 
 def over(trial: Trial) -> bool:
-    """Nothing more will happen in this attempt: it was ended, its runner has ended, its server is gone."""
-    return trial.memory.ended is not None and not runner_active(trial) and not holds_slot(trial)
+    """Nothing more will happen in this attempt: ended, its outcome on record, its runner ended, its server gone."""
+    unnoted = trial.memory.outcome is None and trial.runner is not None and trial.runner.outcome is not None
+    return trial.memory.ended is not None and not unnoted and not runner_active(trial) and not holds_slot(trial)
 
 
 def judge(trial: Trial) -> tuple[End, Failure | None]:

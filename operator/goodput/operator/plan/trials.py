@@ -147,7 +147,10 @@ def _winding_down(trial_id: TrialId, trial: Trial, terms: Terms, notes: tuple[Ac
 def _deletions(trial_id: TrialId, trial: Trial) -> Iterator[Action]:
     if trial.server is not None and trial.server.state != "stopping":
         yield StopServer(trial_id)
-    if trial.runner is not None and (trial.runner.outcome is None or trial.memory.outcome is not None):
+    runner = trial.runner
+    if runner is None or runner.state == "stopping":
+        return
+    if runner.outcome is None or trial.memory.outcome is not None:
         yield DropRunner(trial_id)
 
 

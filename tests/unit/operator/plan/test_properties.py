@@ -129,8 +129,10 @@ class World:
                 if server is not None:
                     self.update(trial_id, server=replace(server, state="stopping"))
             case do.DropRunner(trial_id):
-                assert again or self.trials[trial_id].runner is not None
-                self.update(trial_id, runner=None)
+                runner = self.trials[trial_id].runner
+                assert again or (runner is not None and runner.state != "stopping")
+                leaving = runner is not None and runner.outcome is not None  # its pod is seen for a while
+                self.update(trial_id, runner=replace(runner, state="stopping") if runner and leaving else None)
             case do.StartAnalysis():
                 self.start_analysis(action, again=again)
             case do.DropLogs(trial_id):
@@ -205,6 +207,8 @@ class World:
             return
         if self.rng.random() < self.trouble / 5:
             self.update(trial_id, runner=None if self.rng.random() < 0.3 else replace(runner, state="failed"))
+        elif runner.state == "stopping" and runner.outcome is not None:
+            self.update(trial_id, runner=None)
         elif runner.state == "stopping":
             self.finish(trial_id, "RunnerStopped")
         elif runner.state == "pending":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from goodput.analysis.schema.planned import Config
 from goodput.operator import actions as do
 from goodput.operator import reasons
-from goodput.operator.observed import Memory, Trial
+from goodput.operator.observed import Memory, Runner, Trial
 from goodput.operator.plan.attempts import judge
 from goodput.operator.plan.limits import MAX_DISRUPTIONS
 from goodput.operator.plan.pruning import MORE_MEMORY, needs_more
@@ -43,6 +44,19 @@ def test_a_void_cell_gets_another_attempt(book: Any) -> None:
 def test_a_lost_message_gets_another_attempt(book: Any) -> None:
     book.over(book.id(0))
     assert remembered(book) == [book.id(0, attempt=2)]
+
+
+@pytest.mark.parametrize("state", ["finished", "stopping"])
+def test_an_outcome_that_comes_late_is_noted_before_another_attempt(book: Any, state: Any) -> None:
+    first = book.id(0)
+    book.over(first)
+    runner = Runner(state, book.now - 30, outcome=book.outcome())
+    book.trials[first] = replace(book.trials[first], runner=runner)
+    assert do.Note(first, outcome=book.outcome()) in book.actions()
+    assert remembered(book) == [book.id(1)], "no second attempt: the first may have measured everything"
+    memory = replace(book.trials[first].memory, outcome=book.outcome())
+    book.trials[first] = replace(book.trials[first], memory=memory)
+    assert remembered(book) == [book.id(1)]
 
 
 @pytest.mark.parametrize("reason", ["InvalidServerArgs", "CudaOutOfMemory", "ServerMismatch"])

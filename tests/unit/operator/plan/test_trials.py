@@ -74,6 +74,16 @@ def test_the_next_server_waits_until_nothing_of_the_last_is_left(book: Any) -> N
     assert [action.trial for action in book.actions() if isinstance(action, do.Remember)] == [book.id(1)]
 
 
+def test_the_next_block_does_not_wait_for_the_pod_of_a_runner_that_has_ended(book: Any) -> None:
+    book.finish_block("0")
+    last = book.id(2)
+    book.trials[last] = replace(book.trials[last], runner=Runner("stopping", book.now - 1, outcome=book.outcome()))
+    actions = book.actions()
+    assert [action.trial for action in actions if isinstance(action, do.Remember)] == [book.id(0, "1")]
+    assert not any(isinstance(action, do.StopRunner | do.DropRunner) for action in actions), "it is going already"
+    assert book.plan().status["phase"] == "Running"
+
+
 def test_as_many_servers_as_parallelism_allows(book: Any) -> None:
     book.spec("plan", parallelism=2)
     assert book.actions() == (do.Remember(book.id(0), 1), do.Remember(book.id(1), 2))
