@@ -39,10 +39,10 @@ def server(port: str, label: str) -> None:
 
 
 def _let_a_stranger_take(port: str, told: Path) -> None:
-    """A process that is not of this server's group answers at its port before it does."""
+    """A process that is no longer known to be of this server answers at its port before it does."""
     others = {name: value for name, value in os.environ.items() if name != "GOODPUT_CHILD"}
-    stranger = [sys.executable, __file__, "stranger", port, str(told)]
-    subprocess.Popen(stranger, env=others, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True)
+    stranger = ["sh", "-c", '"$@" >/dev/null 2>&1 &', "sh", sys.executable, __file__, "stranger", port, str(told)]
+    subprocess.run(stranger, env=others, start_new_session=True, check=True)
 
 
 def stranger(port: str, told: str) -> None:

@@ -9,6 +9,8 @@ from contextlib import suppress
 import psutil
 
 HOST = "127.0.0.1"
+_HERE = frozenset({HOST, f"::ffff:{HOST}"})
+_EVERYWHERE = frozenset({"0.0.0.0", "::", "::ffff:0.0.0.0"})  # noqa: S104  # who listens there is asked, nothing bound
 
 
 class Port:
@@ -28,24 +30,30 @@ class Port:
         """The child listens, or never will."""
         self._held.close()
 
-    def stranger(self, group: int) -> str | None:
-        """Who answers at the port, where that is not the process group alone; None where it is.
+    def stranger(self, leader: int) -> str | None:
+        """Who answers at the port, where that is not the child with this number, its group or what it started.
 
+        None where it is, or where this machine does not tell. A listener at `HOST` comes before one at all addresses.
         A socket of another user's process has no owner that can be seen.
         """
-        listening = [
-            connection.pid
-            for connection in psutil.net_connections("tcp4")
-            if connection.status == psutil.CONN_LISTEN and connection.laddr == (HOST, self.number)
-        ]
-        if not listening:
-            return "another process, at all addresses of this machine"
-        return next((_named(pid) for pid in listening if pid is None or not _in_group(pid, group)), None)
+        try:
+            listening = [each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
+        except (psutil.Error, OSError):
+            return None
+        owners = {(each.laddr.ip, each.pid) for each in listening if each.laddr.port == self.number}
+        answering = [pid for ip, pid in owners if ip in _HERE] or [pid for ip, pid in owners if ip in _EVERYWHERE]
+        if not answering:
+            return "another process, which this machine does not show"
+        return next((_named(pid) for pid in answering if pid is None or not _is_of(pid, leader)), None)
 
 
-def _in_group(pid: int, group: int) -> bool:
+def _is_of(pid: int, leader: int) -> bool:
+    """Of its group, or started by it: a script may give its server a group or a session of its own."""
     with suppress(ProcessLookupError):
-        return os.getpgid(pid) == group
+        if os.getpgid(pid) == leader:
+            return True
+    with suppress(psutil.Error):
+        return any(parent.pid == leader for parent in psutil.Process(pid).parents())
     return False
 
 
