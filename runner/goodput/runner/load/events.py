@@ -14,6 +14,7 @@ GOOD_FINISHES = frozenset({"length", "stop", "tool_calls", "function_call"})
 _ANSWER_FIELDS = ("content", "refusal")
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 _CALL_FIELDS = ("tool_calls", "function_call")
+_PROBE = Plain("probe", 1, 2)
 
 
 class StreamState:
@@ -56,7 +57,7 @@ class StreamState:
         "text",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *, learns: bool = True) -> None:
         self.error: str | None = None
         self.malformed = self.done = self.continuous = self.bare_text = self.inconsistent = False
         self.reasoned = self.answered = False
@@ -66,7 +67,7 @@ class StreamState:
         self._highest = 0
         self._template: Template | None = None
         self.common: CommonReads | None = None
-        self._lessons = LESSONS
+        self._lessons = LESSONS if learns else 0
         self.events = 0
         self.text: list[str] = []
 
@@ -145,7 +146,7 @@ class StreamState:
         prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
         if isinstance(prompt, int) and isinstance(output, int):
             template = Template.learn(data, Plain("".join(words), prompt, output))
-            if template is not None:
+            if template is not None and _holds(template):
                 self._template, self.common = template, CommonReads(template)
 
     def _chunk(self, document: dict[str, Any]) -> tuple[int, bool]:
@@ -195,6 +196,15 @@ class StreamState:
             self.inconsistent = True
         self.continuous = self.continuous or with_choices
         return rise if with_choices and rise > 0 else 0
+
+
+def _holds(template: Template) -> bool:
+    """Whether JSON has text and counts where the template has them: an empty text may be that of any field."""
+    told = StreamState(learns=False)
+    told.take(template.event(_PROBE), b"")
+    return (told.text, told.prompt_tokens, told.output_tokens, told.reasoned, told.answered) == (
+        [_PROBE.text], _PROBE.prompt_tokens, _PROBE.output_tokens, template.reasoning, not template.reasoning
+    )  # fmt: skip
 
 
 def _object(data: bytes) -> dict[str, Any] | None:

@@ -63,6 +63,12 @@ class Template(NamedTuple):
         template = cls(data[: text.end()], data[end.end() : usage], data[counts.end() :], text[1] is not None)
         return template if template.match(data) == meaning else None
 
+    def event(self, plain: Plain) -> bytes:
+        """The event of this form that says ``plain``, whose text needs no escapes."""
+        text, prompt, output = plain
+        counts = f'{prompt},"total_tokens":{prompt + output},"completion_tokens":{output}'
+        return self.before + text.encode() + b'"' + self.between + counts.encode() + self.after
+
     def match(self, data: bytes) -> Plain | None:
         """What the event says, if it has this form."""
         before, between, after, _ = self
