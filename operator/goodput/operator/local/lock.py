@@ -30,10 +30,17 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Hold the folder itself, which must exist: nothing is left in it. Raises `BusyError`."""
+    """Hold the folder itself, which must exist: nothing is left in it. Raises `BusyError`.
+
+    Where the file system locks no folders (NFS answers EBADF, as it locks only what is open for writing), nobody looks.
+    """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        if not _taken(handle):
+        try:
+            taken = _taken(handle)
+        except OSError:
+            taken = True
+        if not taken:
             raise BusyError(f"another process writes to {folder} now; wait for its end, or name another folder")
         yield
     finally:

@@ -157,9 +157,10 @@ def _placed(sweep: Sweep, out: str | None) -> Sweep:
         SpecError: there is no such kind of place.
     """
     uri = sweep.spec.results.uri if out is None else uri_of(out)
-    if uri.partition("://")[0] not in SCHEMES:
+    scheme, _, place = uri.partition("://")
+    if scheme not in SCHEMES or not place:
         fix = f"name a folder, or begin it with one of {', '.join(f'{each}://' for each in SCHEMES)}"
-        raise SpecError((Problem("--out", uri, "has no known scheme", fix),))
+        raise SpecError((Problem("--out", uri, "names no place of a known scheme", fix),))
     results = sweep.spec.results.model_copy(update={"uri": uri})
     named = replace(sweep, spec=sweep.spec.model_copy(update={"results": results}))
     return with_absolute_files(named, Path.cwd())

@@ -213,10 +213,11 @@ def test_the_command_refuses_with_exit_code_2(write: Write) -> None:
     assert "--profile NAME" in answer.output
 
 
-def test_a_place_of_an_unknown_kind_is_refused_in_words(write: Write) -> None:
-    done = CliRunner().invoke(main, ["simulate", str(write()), "--out", "ftp://host/x"])
+@pytest.mark.parametrize("place", ["ftp://host/x", "s3://", "file://"])
+def test_no_place_or_one_of_an_unknown_kind_is_refused_in_words(write: Write, place: str) -> None:
+    done = CliRunner().invoke(main, ["simulate", str(write()), "--out", place])
     assert done.exit_code == 2
-    assert '--out: "ftp://host/x": has no known scheme; name a folder' in done.output
+    assert f'--out: "{place}": names no place of a known scheme; name a folder' in done.output
 
 
 @pytest.mark.parametrize("command", ["plan", "run", "simulate"])
