@@ -40,8 +40,12 @@ class Port:
             listening = [each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
         except (psutil.Error, OSError):
             return None
-        owners = {(each.laddr.ip, each.pid) for each in listening if each.laddr.port == self.number}
-        answering = [pid for ip, pid in owners if ip in _HERE] or [pid for ip, pid in owners if ip in _EVERYWHERE]
+
+        def at(addresses: frozenset[str]) -> list[int | None]:
+            places = {(address, self.number) for address in addresses}
+            return [each.pid for each in listening if each.laddr in places]
+
+        answering = at(_HERE) or at(_EVERYWHERE)
         if not answering:
             return "another process, which this machine does not show"
         return next((_named(pid) for pid in answering if pid is None or not _is_of(pid, leader)), None)
