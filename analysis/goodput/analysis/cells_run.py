@@ -72,8 +72,8 @@ COLUMNS: Columns = {
 }
 
 
-def run_columns(cell: Cell, gpu_seconds: float) -> Row:
-    """The values of `COLUMNS`. ``gpu_seconds``: of the window, times the config's GPUs."""
+def run_columns(cell: Cell, gpu_seconds: float | None) -> Row:
+    """The values of `COLUMNS`. ``gpu_seconds``: see `goodput_table.gpu_seconds`."""
     document = cell.document
     window, client, start = document.window, document.client, document.start
     dataset = document.provenance.dataset
