@@ -15,6 +15,7 @@ from goodput.engines.simulated import arguments
 from goodput.engines.simulated.profile import Profile, is_path, load_profile
 from goodput.engines.simulated.virtual import VirtualEngine
 from goodput.operator.observed import Failure
+from goodput.operator.spec import configproblem
 from goodput.operator.spec.compilekey import compile_key
 from goodput.operator.spec.errors import MISSING, Problem, SpecError
 from goodput.operator.spec.estimate import START_SECONDS
@@ -172,11 +173,11 @@ def profile_problems(sweep: Sweep) -> tuple[tuple[Problem, ...], tuple[Problem, 
 
 
 def _lengths(sweep: Sweep, profiles: Mapping[str, Profile]) -> Iterator[Problem]:
-    """Requests that do not fit the profile's model length, which holds where no flag sets another."""
+    """Requests that do not fit the profile's model length, which holds unless a flag sets one (auto, -1: none)."""
     loads = [step.load for step in sweep.loads]
     for config in sweep.configs:
-        profile = profiles.get(config.engine)
-        if profile is not None and "max_model_len" not in config.flags:
+        profile, asked = profiles.get(config.engine), configproblem.number(config, "max_model_len")
+        if profile is not None and (asked is None or asked < 0):
             length = profile.max_model_len
             yield from too_long(config, loads, length, f"max_model_len ({length}, of profile {profile.name})")
 

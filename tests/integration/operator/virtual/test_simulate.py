@@ -170,10 +170,15 @@ def test_what_cannot_be_simulated_is_refused_with_the_reason(
         prepare(write(**parts), profile)
 
 
-@pytest.mark.parametrize("command", ["plan", "run", "simulate"])
-def test_requests_that_the_profiles_model_length_has_no_room_for_are_refused(write: Write, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "args"), [("plan", {}), ("run", {}), ("simulate", {}), ("plan", {"max_model_len": "auto"}),
+                          ("plan", {"max_model_len": "-1"})]
+)  # fmt: skip
+def test_requests_that_the_profiles_model_length_has_no_room_for_are_refused(
+    write: Write, command: str, args: dict[str, str]
+) -> None:
     work = {**SPEC["workload"], "promptTokens": [64, 16_380]}
-    engine = {"name": "sim", "kind": "simulated"}
+    engine = {"name": "sim", "kind": "simulated", "args": args}
     done = CliRunner().invoke(main, [command, str(write(workload=work, engines=[engine]))])
     assert done.exit_code == 2
     assert (
