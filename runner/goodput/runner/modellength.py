@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from goodput.analysis.schema.planned import Load
@@ -35,6 +35,12 @@ def length_warnings(plan: TrialPlan, resolved: Mapping[str, str]) -> tuple[str, 
     loads = () if length is None else may_not_fit(_loads(plan), length)
     names = ", ".join(dict.fromkeys(load.lengths for load in loads))
     return (f"requests of {names} may be longer than max_model_len ({length}) and be refused",) if loads else ()
+
+
+def with_room(shapes: Sequence[tuple[int, int]], resolved: Mapping[str, str]) -> list[tuple[int, int]]:
+    """Of prompt and output lengths those that the server can take; all where it can take none: its refusal tells."""
+    length = model_length(resolved)
+    return [shape for shape in shapes if length is None or sum(shape) <= length] or list(shapes)
 
 
 def model_length(resolved: Mapping[str, str]) -> int | None:

@@ -21,7 +21,7 @@ from goodput.runner.load.ceiling import measure_ceiling
 from goodput.runner.load.errors import LoadError, TargetError
 from goodput.runner.load.prompts import PromptSource
 from goodput.runner.load.target import Target
-from goodput.runner.modellength import length_warnings
+from goodput.runner.modellength import length_warnings, with_room
 from goodput.runner.outputs import continuations
 from goodput.runner.server import Server
 from goodput.runner.snapshot import read
@@ -76,9 +76,9 @@ def prepare(around: Surroundings, memory: Memory | None, began: float) -> tuple[
         around.spool.remember(memory)
     if memory.warmup is None:
         around.board.update(step="warming")
-        memory = _warm(
-            around, memory, where, words.prompts(plan.warmup_seed + memory.warmups), workloads.warmup_shapes()
-        )
+        prompts = words.prompts(plan.warmup_seed + memory.warmups)
+        shapes = with_room(workloads.warmup_shapes(), (memory.provenance or Provenance()).resolved)
+        memory = _warm(around, memory, where, prompts, shapes)
     if plan.output_check is not None and memory.outputs is None:
         memory = _with_outputs(around, memory, plan.output_check)
         around.spool.remember(memory)

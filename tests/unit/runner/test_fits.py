@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from goodput.analysis.schema.planned import Load
 from goodput.runner.fits import longest_request, may_not_fit, never_fit, shortest_request
 from goodput.runner.load.lengths import PlannedLengths
+from goodput.runner.modellength import with_room
 
 
 def load(**fields: Any) -> Load:
@@ -48,3 +49,10 @@ def test_no_drawn_request_is_longer_or_shorter(seed: int, variation: float, prom
     lengths = PlannedLengths(drawn, seed)
     sizes = [sum(lengths.at(index)) for index in range(200)]
     assert shortest_request(drawn) <= min(sizes) <= max(sizes) <= longest_request(drawn)
+
+
+@given(shapes=st.lists(st.tuples(st.integers(1, 100), st.integers(1, 100)), min_size=1), room=st.integers(1, 200))
+def test_a_warm_up_has_only_what_the_server_can_take(shapes: list[tuple[int, int]], room: int) -> None:
+    kept = with_room(shapes, {"max_model_len": str(room)})
+    assert kept == [shape for shape in shapes if sum(shape) <= room] or (kept == shapes and min(map(sum, kept)) > room)
+    assert with_room(shapes, {}) == shapes
