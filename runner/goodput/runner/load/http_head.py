@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 HEAD_END = b"\r\n\r\n"
 MAX_HEAD_BYTES = 64 << 10
@@ -38,8 +39,9 @@ class Head:
         return self.status < 200
 
 
+@lru_cache(maxsize=64)
 def parse_head(block: bytes) -> Head:
-    """Parse the bytes before the blank line.
+    """Parse the bytes before the blank line; a server's answers of one second have the same, so it is remembered.
 
     Raises:
         HeadError: where a peer could be misunderstood (no status line, two lengths, a header without a name).

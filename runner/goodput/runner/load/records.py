@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goodput.analysis.schema.base import SCHEMA_VERSION, LoadState, RequestOutcome
@@ -17,7 +18,7 @@ from goodput.analysis.schema.planned import Load
 HISTOGRAM_BASE = 1.01
 _LOG_BASE = math.log(HISTOGRAM_BASE)
 _BATCH_ROWS = 8192
-_BATCH_GAPS = 1 << 18
+_BATCH_GAPS = 1 << 16
 
 REQUESTS_SCHEMA: pa.Schema = pa.schema(
     [
@@ -87,10 +88,19 @@ class Rows:
         self._new = []
 
     def table(self) -> pa.Table:
-        """The rows in the order of their request numbers, with the schema's version in the metadata."""
+        """The rows in the order of their request numbers, with the schema's version in the metadata.
+
+        Once, at the end: column by column, so that the rows are never held twice.
+        """
         if self._new:
             self._pack()
-        return pa.Table.from_batches(self._batches, schema=REQUESTS_SCHEMA).sort_by("request")
+        unsorted, self._batches = pa.Table.from_batches(self._batches, schema=REQUESTS_SCHEMA), []
+        order = pc.sort_indices(unsorted.column("request"))
+        columns = []
+        while unsorted.num_columns:
+            columns.append(unsorted.column(0).take(order))
+            unsorted = unsorted.remove_column(0)
+        return pa.table(columns, schema=REQUESTS_SCHEMA)
 
 
 def counts(requests: pa.Table) -> Counts:
