@@ -108,7 +108,7 @@ def test_more_work_never_takes_less_time(tokens: int, decodes: int, context: int
 
     def duration(extra_tokens: int, extra_context: int) -> int:
         plan = StepPlan(
-            num_tokens=tokens + extra_tokens,
+            num_tokens=max(tokens, decodes) + extra_tokens,  # each decode is one of them
             num_decodes=decodes,
             decode_context_tokens=context + extra_context,
             num_sampled=decodes,
