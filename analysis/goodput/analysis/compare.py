@@ -117,7 +117,11 @@ def _differences(ours: Mapping[str, BlockLog], theirs: Mapping[str, BlockLog]) -
 
 
 def _change(log_ratio: float | None) -> float | None:
-    return None if log_ratio is None else math.expm1(log_ratio)
+    """The ratio − 1; infinite beyond what a float holds: few requests in two blocks of many configs say that little."""
+    try:
+        return None if log_ratio is None else math.expm1(log_ratio)
+    except OverflowError:
+        return math.inf
 
 
 def _confounded(leader: Contender, other: Contender) -> bool:

@@ -6,6 +6,8 @@ import math
 
 from goodput.analysis.stats import Interval
 
+_MANY = 1000.0
+
 
 def number(value: float | None, digits: int = 3) -> str:
     """Three significant digits, without an exponent; a dash for None."""
@@ -18,9 +20,11 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def per_cent(ratio: float | None, *, signed: bool = False) -> str:
-    """A ratio in per cent; a dash for None."""
+    """A ratio in per cent; a dash for None. From a thousandfold on the number says no more."""
     if ratio is None:
         return "–"
+    if ratio >= _MANY:
+        return f"> {_MANY * 100:.0f} %"
     return f"{ratio * 100:{'+' if signed else ''}.1f} %"
 
 

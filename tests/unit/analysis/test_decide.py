@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goodput.analysis.decide import Decision, decide
+from goodput.analysis.formats import per_cent
 from goodput.analysis.score import BlockValue, Contender, Question
 
 ONE = Question(shapes={"s": ("low", "high")}, attainment=0.9, indifference=0.05, reference="a")
@@ -173,6 +174,14 @@ def test_a_block_without_a_good_request_leaves_the_pairing() -> None:
     points = {"low": {"0": cell(1000), "1": cell(1000), "2": cell(0, 20)}}
     got = decide([Contender("a", points), contender("b", [500, 510, 500])], ONE)
     assert got.comparisons[0].blocks == 2
+
+
+def test_a_request_in_each_of_two_blocks_says_nothing_of_many_configs() -> None:
+    got = decide([contender(f"c{number:03}", [1, 1]) for number in range(150)], replace(ONE, reference="c001"))
+    assert (got.verdict, got.reason) == ("undecided", "IntervalTooWide")
+    assert {(each.ahead, each.ahead_low, each.ahead_high) for each in got.comparisons} == {(0.0, -1.0, math.inf)}
+    assert per_cent(math.inf, signed=True) == per_cent(1e30) == "> 100000 %"
+    assert per_cent(999.0) == "99900.0 %"
 
 
 def test_several_shapes_score_by_geometric_mean() -> None:
