@@ -8,7 +8,7 @@ from goodput.analysis.compare import Comparison
 from goodput.analysis.decide import Decision, Reason
 from goodput.analysis.failure_words import failed_loads, nothing_completed
 from goodput.analysis.formats import interval, number, per_cent
-from goodput.analysis.result import AnalysisResult
+from goodput.analysis.result import AnalysisResult, shape
 from goodput.analysis.score import Point
 
 
@@ -45,9 +45,23 @@ def explain(result: AnalysisResult) -> str:
     if left_out and decision.leader is not None:
         unmeasured = sum(not each.points for each in left_out)
         sentences.append(f"Not compared: {len(left_out) - unmeasured} infeasible, {unmeasured} without a valid cell.")
-    if (failed := failed_loads(result)) is not None:
-        sentences.append(failed)
+    sentences += [words for words in (failed_loads(result), _bounded(result)) if words is not None]
     return " ".join(sentences)
+
+
+def _bounded(result: AnalysisResult) -> str | None:
+    """A sentence where the named config keeps the SLO at the highest planned load: it might take more."""
+    if result.decision.best is None:
+        return None
+    highest = {shape(load): load for load in result.loads.values() if load.arrival != "burst"}
+    chosen = result.chosen(result.decision.best)
+    labels = ", ".join(load.label for load in highest.values() if load.id in chosen)
+    if not labels:
+        return None
+    return (
+        f"{_best(result)} keeps the SLO at the highest planned load ({labels}): the score is bounded by what was "
+        "offered, and says nothing of its capacity. Plan higher loads, until one breaks the SLO."
+    )
 
 
 def _only(result: AnalysisResult) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping
 from importlib import metadata
@@ -63,7 +64,7 @@ def run(file: Path, results: str | None, state_dir: Path, plain: bool) -> None:
         view.close()
         raise click.ClickException(str(error)) from error
     view.close()
-    sys.exit(_finish(console, sweep, ending, file))
+    sys.exit(_finish(console, sweep, ending))
 
 
 @main.command()
@@ -198,13 +199,12 @@ def _with_results(document: Mapping[str, Any], uri: str) -> Mapping[str, Any]:
     return {**document, "spec": {**spec, "results": {**(given if isinstance(given, Mapping) else {}), "uri": uri}}}
 
 
-def _finish(console: Console, sweep: Sweep, ending: Ending, file: Path) -> int:
+def _finish(console: Console, sweep: Sweep, ending: Ending) -> int:
     """The last words, and the exit code."""
     if ending.interrupted:
         progress = ending.status.get("progress")
-        console.print(
-            f"stopped with {progress} cells settled; go on with: goodput run {file}", markup=False, soft_wrap=True
-        )
+        again = shlex.join(["goodput", *sys.argv[1:]])
+        console.print(f"stopped with {progress} cells settled; go on with: {again}", markup=False, soft_wrap=True)
         return INTERRUPTED
     if ending.status.get("counts", {}).get("measured"):
         console.print(report.final_text(sweep, ending.status), markup=False, highlight=False, soft_wrap=True)

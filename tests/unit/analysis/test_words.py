@@ -110,6 +110,16 @@ def test_every_verdict_is_said_in_words_and_fits_everywhere(reason: Reason) -> N
     assert (document["verdict"], document["best"] is None) == (got.decision.verdict, got.decision.best is None)
 
 
+def test_a_score_that_the_offered_load_bounds_says_so() -> None:
+    got = result(*CASES["Separated"])
+    assert "keeps the SLO at the highest planned load (100→10 @ 4/s)" in explain(got)
+    higher = LOAD.model_copy(update={"request_rate": 8.0})
+    assert "highest planned load" not in explain(
+        replace(got, spec=got.spec.model_copy(update={"loads": (LOAD, higher)}))
+    )
+    assert "highest planned load" not in explain(result(*CASES["NoLoadQualifies"]))
+
+
 def test_a_config_that_failed_while_its_cache_was_filled_says_why() -> None:
     failed = TrialState(config=CONFIGS[0].id, block="prime", attempt=1, reason="KvCacheTooSmall")
     got = replace(result(*CASES["NothingMeasured"]), states=StatesDocument(generation=1, trials=(failed,)))
