@@ -35,12 +35,12 @@ def test_the_quickstart_is_as_small_as_it_says() -> None:
 
 def test_a_plan_shows_every_config_with_its_command_and_every_cell() -> None:
     text = render_plan(load_file(ROOT / "examples/gpu.yaml"))
-    assert "4 configs x 3 loads x 3 blocks = 36 cells in 12 server starts" in text
+    assert "4 configs x 4 loads x 3 blocks = 48 cells in 12 server starts" in text
     assert (
         "vllm serve Qwen/Qwen2.5-1.5B-Instruct --served-model-name Qwen/Qwen2.5-1.5B-Instruct --port 8000 "
         "--shutdown-timeout 20 --max-model-len 8192 --max-num-batched-tokens 4096\n" in text
     )
-    assert text.count("not_run") == 36
+    assert text.count("not_run") == 48
     assert text.count("(reference)") == 1
     assert "GPU hours" in text
 
