@@ -27,7 +27,7 @@ ANCILLARY_BYTES = 128
 SPOOL_PIECES = 4096  # written at once: some 600 kB
 SPIN_NS = 300_000  # how long before a planned time waking is asked for: what waking may take
 FLUSH_NS = 1_000_000_000  # what came is in the spool after this time, for whoever follows it
-GATHER_SECONDS = 0.001  # with the kernel's stamps reads can wait: one wake-up then takes many of them
+GATHER_SECONDS = 0.0005  # with the kernel's stamps reads can wait: one wake-up then takes many of them
 GATHER_STREAMS = 64  # with fewer there is little to gather
 LOOK_NS = 50_000_000  # how often idle connections, deadlines and the other workers are looked at
 _CR = 13
@@ -76,7 +76,7 @@ class HotLoop:
     def run(self, start_ns: int, control: int) -> None:
         """Run the cell from its absolute start; ``control``, in the epoll, becomes readable to stop it."""
         exchanges, arrivals, clock, poll = self._exchanges, self._arrivals, time.monotonic_ns, self._poll
-        gather, busy, sleep, ample = self._gather, exchanges.busy, time.sleep, 2e9 * GATHER_SECONDS
+        gather, busy, sleep, ample = self._gather, exchanges.busy, time.sleep, 4e9 * GATHER_SECONDS
         exchanges.start_ns = start_ns
         self._cpu_ns = time.process_time_ns()
         act_ns = -LOOK_NS

@@ -137,7 +137,6 @@ class BodyWriter:
             "stream": True,
             "stream_options": {"include_usage": True, "continuous_usage_stats": True},
         }
-        self._digits: dict[int, bytes] = {}
 
     def completion(self, ids: Ids, output_tokens: int, *, fixed: int = 0) -> tuple[bytes, int]:
         """Body and the position of its first id behind ``fixed`` ones; the ids end before `BODY_END`."""
