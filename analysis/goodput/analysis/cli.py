@@ -12,8 +12,9 @@ import click
 from goodput.analysis.analyze import changed_slo, run_analysis, tables_folder
 from goodput.analysis.errors import AnalysisError
 from goodput.analysis.job import read_input, run_job
-from goodput.analysis.store import StoreError, existing_uri, open_store
+from goodput.analysis.store import StoreError, open_store
 from goodput.analysis.text_table import format_table
+from goodput.analysis.uri import existing_uri
 
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 

@@ -13,7 +13,8 @@ import click
 from rich.console import Console
 
 from goodput.analysis.errors import AnalysisError
-from goodput.analysis.store import StoreError, existing_uri, open_store, uri_of
+from goodput.analysis.store import StoreError, open_store
+from goodput.analysis.uri import existing_uri, uri_of
 from goodput.operator import places
 from goodput.operator.local import driver, report
 from goodput.operator.local.console import SYNTHETIC, Bar, Lines, Teller

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from goodput.analysis.store import existing_uri, file_path, open_store, uri_of
+from goodput.analysis.store import open_store
+from goodput.analysis.uri import existing_uri, file_path, uri_of
 from goodput.operator.cli import main
 from goodput.operator.spec.planview import load_file
 from goodput.runner.contract import DatasetTarget

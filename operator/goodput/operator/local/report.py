@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from goodput.analysis.store import StoreError, file_path, open_store
+from goodput.analysis.store import StoreError, open_store
+from goodput.analysis.uri import file_path
 from goodput.operator.sweep import Sweep
 
 

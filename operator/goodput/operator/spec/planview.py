@@ -13,7 +13,7 @@ import yaml
 from goodput.analysis import ids
 from goodput.analysis.schema.base import PRIME
 from goodput.analysis.schema.planned import Load
-from goodput.analysis.store import file_path
+from goodput.analysis.uri import file_path
 from goodput.operator.spec.errors import MISSING, Problem, SpecError
 from goodput.operator.spec.resolve import resolve
 from goodput.operator.sweep import Sweep

@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from goodput.analysis.store import SCHEMES, file_path, open_store, uri_of
+from goodput.analysis.store import SCHEMES, open_store
 from goodput.analysis.text_table import aligned
+from goodput.analysis.uri import file_path, uri_of
 from goodput.operator.local import report
 from goodput.operator.local.console import SYNTHETIC, span
 from goodput.operator.local.driver import Ending

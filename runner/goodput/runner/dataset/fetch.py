@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from goodput.analysis.store import StoreError, file_path, open_store
+from goodput.analysis.store import StoreError, open_store
+from goodput.analysis.uri import file_path
 from goodput.runner.contract import DatasetTarget
 from goodput.runner.dataset.rows import DatasetError, DatasetUnreadableError
 
