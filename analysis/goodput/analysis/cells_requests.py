@@ -7,10 +7,11 @@ They say nothing of what another server start would give.
 from __future__ import annotations
 
 from goodput.analysis import stats
-from goodput.analysis.cells import LATENCIES, QUANTILES, Cell
+from goodput.analysis.cells import Cell
+from goodput.analysis.columns import latency_columns
 from goodput.analysis.goodput_table import load_state
 from goodput.analysis.metrics import most_frequent, rate
-from goodput.analysis.tables import BOOL, FLOAT, INT, TEXT, Columns, Row
+from goodput.analysis.tables import FLOAT, INT, TEXT, Columns, Row
 
 COUNTS: Columns = {
     **dict.fromkeys(("attempted", "good", "slow", "unjudged", "failed", "incomplete", "not_sent"), INT),
@@ -31,23 +32,7 @@ RATES: Columns = dict.fromkeys(
     ),
     FLOAT,
 )
-LATENCY: Columns = {
-    column: kind
-    for name in LATENCIES
-    for column, kind in [
-        (f"{name}_mean_seconds", FLOAT),
-        *(
-            pair
-            for p in QUANTILES
-            for pair in [
-                (f"{name}_{p}_seconds", FLOAT),
-                (f"{name}_{p}_this_run_low_seconds", FLOAT),
-                (f"{name}_{p}_this_run_high_seconds", FLOAT),
-                (f"{name}_{p}_small_sample", BOOL),
-            ]
-        ),
-    ]
-}
+LATENCY = latency_columns("this_run_")
 COLUMNS: Columns = {**COUNTS, **RATES, **LATENCY}
 
 

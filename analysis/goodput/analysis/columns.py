@@ -46,23 +46,30 @@ RATES: Columns = dict.fromkeys(
     ),
     FLOAT,
 )
-LATENCY: Columns = {
-    column: kind
-    for name in LATENCIES
-    for column, kind in [
-        (f"{name}_mean_seconds", FLOAT),
-        *(
-            pair
-            for p in QUANTILES
-            for pair in [
-                (f"{name}_{p}_seconds", FLOAT),
-                (f"{name}_{p}_low_seconds", FLOAT),
-                (f"{name}_{p}_high_seconds", FLOAT),
-                (f"{name}_{p}_small_sample", BOOL),
-            ]
-        ),
-    ]
-}
+
+
+def latency_columns(limits: str) -> Columns:
+    """Mean and percentiles of every latency; ``limits``: what the names of a percentile's interval begin with."""
+    return {
+        column: kind
+        for name in LATENCIES
+        for column, kind in [
+            (f"{name}_mean_seconds", FLOAT),
+            *(
+                pair
+                for p in QUANTILES
+                for pair in [
+                    (f"{name}_{p}_seconds", FLOAT),
+                    (f"{name}_{p}_{limits}low_seconds", FLOAT),
+                    (f"{name}_{p}_{limits}high_seconds", FLOAT),
+                    (f"{name}_{p}_small_sample", BOOL),
+                ]
+            ),
+        ]
+    }
+
+
+LATENCY = latency_columns("")
 SERVER: Columns = dict.fromkeys(
     (
         "preemptions",
